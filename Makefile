@@ -1,0 +1,41 @@
+# Each target sets up what it needs from a bare clone: Python 3.11+, pip and make are enough.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint types imports unit format lock clean
+
+demo: .venv/installed
+	$(BIN)/varnn demo --output report.html
+
+test: lint types imports unit
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/installed
+	$(BIN)/mypy
+
+imports: .venv/installed
+	$(BIN)/lint-imports --no-timing
+
+unit: .venv/installed
+	$(BIN)/pytest
+
+format: .venv/installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.venv/installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+# The local part of a version (torch 2.13.0+cpu) names a build, not a release: pins keep the release only.
+lock: .venv/installed
+	{ head -n 1 requirements.lock; $(BIN)/python -m pip freeze --exclude-editable | sed 's/+[a-z0-9]*$$//'; } > requirements.lock.new
+	mv requirements.lock.new requirements.lock
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis report.html

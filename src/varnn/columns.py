@@ -1,0 +1,91 @@
+"""One table column of any kind -> one NumPy array of numbers, times or names.
+
+Tables come through narwhals, so pandas, polars and pyarrow columns look the same here. Text is read
+as numbers only when every cell can be: a column that is almost a number column is an error that
+names the first bad cell, never a column that silently disappears.
+"""
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from varnn.errors import DataError
+
+FloatArray = npt.NDArray[np.floating[Any]]
+
+_BLANK = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
+
+
+def numbers(column: nw.Series[Any], name: str) -> FloatArray:
+    """Read a column as float32 (when it is float32) or float64, NaN where it is missing."""
+    if column.dtype.is_numeric() or column.dtype == nw.Boolean:
+        wanted = nw.Float32 if column.dtype == nw.Float32 else nw.Float64
+        kind = np.float32 if wanted is nw.Float32 else np.float64
+        return np.asarray(column.cast(wanted).to_numpy(), dtype=kind)
+    if not _is_text(column):
+        raise DataError(
+            f"column {name!r} must hold numbers; it holds {column.dtype}. "
+            "Convert it, or leave it out with `inputs`."
+        )
+    return _parsed(column.to_list(), name)
+
+
+def is_nearly_numeric(column: nw.Series[Any]) -> bool:
+    """Tell whether a text column was most likely meant as numbers (over half of it parses)."""
+    if not _is_text(column):
+        return False
+    cells = [cell for cell in column.to_list() if not _is_blank(cell)]
+    return bool(cells) and sum(_number(cell) is not None for cell in cells) * 2 > len(cells)
+
+
+def times(column: nw.Series[Any], name: str) -> npt.NDArray[Any]:
+    """Read a column as datetime64 (UTC, without zone) or as plain numbers; no cell may be empty."""
+    if column.is_null().any():
+        row = int(np.argmax(np.asarray(column.is_null().to_numpy())))
+        raise DataError(
+            f"time column {name!r} must have a value in every row; row {row} is empty. "
+            "Drop these rows, or leave `time` out if the rows are in order."
+        )
+    if column.dtype.is_numeric():
+        return np.asarray(column.to_numpy())
+    if isinstance(column.dtype, nw.Datetime) and column.dtype.time_zone is not None:
+        column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    try:
+        return np.asarray(column.to_list(), dtype="datetime64[us]")
+    except (TypeError, ValueError):
+        raise DataError(
+            f"time column {name!r} must hold dates such as '2016-01-11 17:00:00', or numbers; "
+            f"it starts with {column.to_list()[:3]}. Convert it before, for example with pandas.to_datetime."
+        ) from None
+
+
+def _is_text(column: nw.Series[Any]) -> bool:
+    return column.dtype in (nw.String, nw.Object, nw.Categorical) or isinstance(column.dtype, nw.Enum)
+
+
+def _is_blank(cell: object) -> bool:
+    return cell is None or cell != cell or str(cell).strip().lower() in _BLANK
+
+
+def _number(cell: object) -> float | None:
+    try:
+        return float(str(cell))
+    except ValueError:
+        return None
+
+
+def _parsed(cells: list[object], name: str) -> FloatArray:
+    values = np.full(len(cells), np.nan)
+    for row, cell in enumerate(cells):
+        if _is_blank(cell):
+            continue
+        number = _number(cell)
+        if number is None:
+            raise DataError(
+                f"column {name!r} must hold numbers; row {row} holds {cell!r}. "
+                "Correct the cell, or leave the column out with `inputs`."
+            )
+        values[row] = number
+    return values

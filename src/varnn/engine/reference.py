@@ -1,0 +1,57 @@
+"""The training loss as the paper writes it, with autograd: slow, short, and the truth.
+
+A window of length w makes w - 1 teacher-forced steps, then predicts its last row without an
+update; the loss is the squared error of that last row.
+"""
+
+import torch
+from torch import Tensor
+
+from varnn import cell
+from varnn.cell import Architecture
+from varnn.engine import unpack
+
+
+class ReferenceEngine:
+    """Loss and gradient of a batch of windows through autograd.
+
+    Parameters
+    ----------
+    architecture
+        The cell.
+    inputs, target
+        All rows, (N, D) and (N,), scaled; NaN in the target is a missing label.
+    window
+        Rows in a window.
+    """
+
+    def __init__(self, architecture: Architecture, inputs: Tensor, target: Tensor, window: int) -> None:
+        self.architecture = architecture
+        self.inputs = inputs
+        self.target = target
+        self.window = window
+        self.any_missing = bool(target.isnan().any())
+
+    def loss_and_gradient(self, flat: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
+        """Give the mean squared error of the windows ending at rows ``ends``, and its gradient."""
+        parameters = flat.detach().requires_grad_()
+        loss = self.loss(parameters, ends)
+        (gradient,) = torch.autograd.grad(loss, parameters)
+        return loss.detach(), gradient
+
+    def loss(self, flat: Tensor, ends: Tensor) -> Tensor:
+        """Give the mean squared error of the windows' last rows, differentiable in ``flat``."""
+        weights = unpack(self.architecture, flat)
+        state = None
+        for back in range(self.window - 1, -1, -1):
+            rows = ends - back
+            projected = cell.project(self.architecture, weights, self.inputs[rows])  # (B, K)
+            if state is None:
+                state = cell.initial_state(self.architecture, like=projected)
+            y_hat, u = cell.predict(self.architecture, weights, projected, state)  # (B, 1), (B, K)
+            error = self.target[rows, None] - y_hat
+            if back > 0:
+                missing = error.isnan() if self.any_missing else None
+                state = cell.update(self.architecture, weights, error, u, state, missing)
+        loss: Tensor = error.square().mean()
+        return loss

@@ -1,0 +1,98 @@
+"""What can go wrong, as one small tree.
+
+::
+
+    VarnnError
+    ├── DataError        (ValueError)    the rows, columns or values given cannot be used
+    ├── ConfigError      (ValueError)    a setting is out of range, or two of them contradict
+    ├── TrainingError    (RuntimeError)  training could not go on: the loss is no longer finite
+    ├── ModelFileError   (ValueError)    a .varnn file or a snapshot is damaged, foreign or too new
+    └── MissingExtraError (ImportError)  an optional package is needed and not installed
+
+Every message says what must hold, what came, and what to do. The command turns these into one line
+and exit code 2; anything else is a bug and keeps its traceback.
+"""
+
+import difflib
+import importlib
+from collections.abc import Iterable, Sequence
+from types import ModuleType
+
+
+class VarnnError(Exception):
+    """Base of every error this library raises on purpose."""
+
+
+class DataError(VarnnError, ValueError):
+    """The rows, columns or values given cannot be used."""
+
+
+class ConfigError(VarnnError, ValueError):
+    """A setting is out of range, or two settings contradict each other."""
+
+
+class TrainingError(VarnnError, RuntimeError):
+    """Training could not go on."""
+
+
+class ModelFileError(VarnnError, ValueError):
+    """A model file or a snapshot is damaged, foreign or too new."""
+
+
+class MissingExtraError(VarnnError, ImportError):
+    """An optional package is needed and not installed."""
+
+
+def require(module: str, extra: str, purpose: str) -> ModuleType:
+    """Import an optional package, or say which extra brings it.
+
+    Parameters
+    ----------
+    module
+        Name to import, such as ``"torch"``.
+    extra
+        The extra of this library that installs it.
+    purpose
+        What the package is needed for, in words that finish "... needs".
+
+    Examples
+    --------
+    >>> require("json", extra="files", purpose="reading JSON").__name__
+    'json'
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.split(".")[0]
+        if error.name is not None and error.name.split(".")[0] != package:
+            raise  # the package is there, but broken: that is not ours to explain
+        raise MissingExtraError(
+            f"{purpose} needs the package {package!r}, which is not installed. "
+            f"Install it with: pip install 'varnn[{extra}]'"
+        ) from None
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Give a hint for a misspelt name, ready to end a message with.
+
+    Examples
+    --------
+    >>> nearest("Aplliances", ["Appliances", "lights"])
+    "Did you mean 'Appliances'? There are: 'Appliances', 'lights'."
+    """
+    known = list(names)
+    close = difflib.get_close_matches(name, known, n=1)
+    listed = ", ".join(repr(one) for one in known[:10]) + (", ..." if len(known) > 10 else "")
+    hint = f"Did you mean {close[0]!r}? " if close else ""
+    return f"{hint}There are: {listed}."
+
+
+def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
+    """Refuse a setting that is not one of its named choices.
+
+    Examples
+    --------
+    >>> check_choice("scale", "minmax", ["minmax", "standard"])
+    """
+    if value not in allowed:
+        raise ConfigError(f"{name} must be one of {list(allowed)}; got {value!r}.")

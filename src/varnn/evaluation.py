@@ -1,0 +1,1 @@
+"""Predict a panel, judge predictions, compare models."""

@@ -1,0 +1,420 @@
+"""arrays, frame or file -> Panel: the one record everything after it works on.
+
+All checks of user data live here and run once. Later stages trust a Panel: its rows are grouped by
+series and in time order, its numbers are finite or NaN (missing), its shapes agree.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.errors import DataError, nearest, require
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
+FloatArray = npt.NDArray[np.floating[Any]]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Panel:
+    """One or many series, end to end, with the rows where each begins.
+
+    Make one with :meth:`from_arrays`, :meth:`from_frame` or :meth:`read`.
+
+    Parameters
+    ----------
+    inputs
+        Covariates known when a row is predicted, shape (n_rows, n_inputs); NaN is missing.
+    target
+        What is predicted, shape (n_rows,); NaN is missing.
+    starts
+        Row at which each series begins, and the number of rows at the end: (n_series + 1,).
+    ids
+        Name of each series.
+    input_names, target_name
+        Column names, kept with a model so that a later table can be matched by name.
+    time
+        Time of each row, or None; increasing within each series.
+    rows
+        Position of each row in the caller's table, whose series may have been interleaved.
+    ignored
+        Columns of the caller's table that hold no numbers and were left out.
+    name, licence, citation
+        Where the data come from, for the data sets of :mod:`varnn.datasets`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> panel = Panel.from_arrays(np.zeros((5, 2)), np.arange(5.0), series=list("aabbb"))
+    >>> len(panel), panel.n_series, panel.ids, panel.starts.tolist()
+    (5, 2, ('a', 'b'), [0, 2, 5])
+    """
+
+    inputs: FloatArray
+    target: FloatArray
+    starts: IntArray
+    ids: tuple[str, ...]
+    input_names: tuple[str, ...]
+    target_name: str = "y"
+    time: npt.NDArray[Any] | None = None
+    rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    ignored: tuple[str, ...] = ()
+    name: str = ""
+    licence: str = ""
+    citation: str = ""
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: npt.ArrayLike | None,
+        y: npt.ArrayLike | None,
+        *,
+        series: Sequence[object] | npt.NDArray[Any] | None = None,
+        time: npt.ArrayLike | None = None,
+        input_names: Sequence[str] | None = None,
+        target_name: str = "y",
+    ) -> "Panel":
+        """Make a panel from arrays; the caller's arrays are never modified.
+
+        Parameters
+        ----------
+        X
+            Inputs of shape (n_rows, n_inputs), or None for a stream with no inputs.
+        y
+            Target of shape (n_rows,); NaN where missing, None when no label is known.
+        series
+            Which series each row belongs to; None means one series.
+        time
+            Time of each row, increasing within each series.
+        input_names, target_name
+            Names to keep; inputs are called x0, x1, ... by default.
+
+        Examples
+        --------
+        >>> Panel.from_arrays([[1.0], [2.0]], [3.0, None]).target
+        array([ 3., nan])
+        """
+        if X is None and y is None:
+            raise DataError("a panel needs inputs or a target; both are None. Give `X`, `y` or both.")
+        target = None if y is None else _floats(y, "the target")
+        inputs = np.empty((len(target), 0)) if X is None and target is not None else _floats(X, "the inputs")
+        if inputs.ndim != 2:
+            raise DataError(
+                f"the inputs must be two-dimensional, (rows, inputs); they have shape {inputs.shape}. "
+                "Reshape one column with X.reshape(-1, 1)."
+            )
+        if target is None:
+            target = np.full(len(inputs), np.nan)
+        if target.shape != (len(inputs),):
+            raise DataError(
+                f"the target must hold one number per row, shape ({len(inputs)},); "
+                f"it has shape {target.shape}."
+            )
+        names = tuple(input_names) if input_names is not None else _default_names(inputs.shape[1])
+        return _grouped(
+            inputs,
+            target,
+            series=None if series is None else np.asarray(series),
+            time=None if time is None else np.asarray(time),
+            input_names=names,
+            target_name=target_name,
+        )
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: "IntoDataFrame",
+        *,
+        target: str,
+        time: str | None = None,
+        series: str | None = None,
+        inputs: Sequence[str] | None = None,
+    ) -> "Panel":
+        """Make a panel from a pandas, polars or pyarrow table.
+
+        Parameters
+        ----------
+        frame
+            The table; it is never modified.
+        target
+            Column to predict. It may be absent when only inputs are known.
+        time, series
+            Columns with the time and the series of each row.
+        inputs
+            Input columns. By default all other columns that hold numbers; text columns are left
+            out and listed in ``panel.ignored``.
+
+        Examples
+        --------
+        >>> import polars
+        >>> frame = polars.DataFrame({"day": [1, 2], "heat": [20.5, None], "load": [7, 9]})
+        >>> panel = Panel.from_frame(frame, target="load", time="day")
+        >>> panel.input_names, panel.target.tolist()
+        (('heat',), [7.0, 9.0])
+        """
+        import narwhals as nw
+
+        from varnn import columns
+
+        table = nw.from_native(frame, eager_only=True)
+        for role, column in (("target", target), ("time", time), ("series", series)):
+            if column is not None and column not in table.columns:
+                raise DataError(
+                    f"{role} column {column!r} is not in the table. {nearest(column, table.columns)}"
+                )
+        ignored: list[str] = []
+        if inputs is None:
+            special = {target, time, series}
+            chosen = [one for one in table.columns if one not in special]
+            ignored = [one for one in chosen if _is_words(table[one])]
+            chosen = [one for one in chosen if one not in ignored]
+        else:
+            chosen = list(inputs)
+            for column in chosen:
+                if column not in table.columns:
+                    raise DataError(
+                        f"input column {column!r} is not in the table. {nearest(column, table.columns)}"
+                    )
+                if column == target:
+                    raise DataError(
+                        f"the target {target!r} cannot also be an input: it is not known when its "
+                        "own row is predicted. Take it out of `inputs`."
+                    )
+        wide = [columns.numbers(table[one], one) for one in chosen]
+        return _grouped(
+            np.column_stack(wide) if wide else np.empty((len(table), 0)),
+            columns.numbers(table[target], target),
+            series=None if series is None else np.asarray(table[series].to_list()),
+            time=None if time is None else columns.times(table[time], time),
+            input_names=tuple(chosen),
+            target_name=target,
+            ignored=tuple(ignored),
+        )
+
+    @classmethod
+    def read(
+        cls,
+        path: str | Path,
+        *,
+        target: str,
+        time: str | None = None,
+        series: str | None = None,
+        inputs: Sequence[str] | None = None,
+    ) -> "Panel":
+        r"""Read a panel from a CSV (also .gz, .tsv) or Parquet file.
+
+        The arguments are those of :meth:`from_frame`.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "house.csv")
+        >>> _ = path.write_text("date,heat,load\n2026-01-01,20.5,7\n2026-01-02,NA,9\n")
+        >>> Panel.read(path, target="load", time="date").inputs
+        array([[20.5], [ nan]])
+        """
+        return cls.from_frame(_read_table(Path(path)), target=target, time=time, series=series, inputs=inputs)
+
+    def __post_init__(self) -> None:
+        if len(self.rows) != len(self.target):
+            object.__setattr__(self, "rows", np.arange(len(self.target)))
+        if len(self.input_names) != self.inputs.shape[1]:
+            raise DataError(
+                f"there must be one name per input; {self.inputs.shape[1]} inputs came with "
+                f"{len(self.input_names)} names: {list(self.input_names)[:5]}."
+            )
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    @property
+    def n_series(self) -> int:
+        """Number of series."""
+        return len(self.ids)
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs."""
+        return int(self.inputs.shape[1])
+
+    @property
+    def lengths(self) -> IntArray:
+        """Rows of each series, shape (n_series,)."""
+        return np.diff(self.starts)
+
+    @property
+    def first_rows(self) -> IntArray:
+        """For each row, the row at which its series begins, shape (n_rows,)."""
+        return np.repeat(self.starts[:-1], self.lengths)
+
+    def ranges(self, first: IntArray, last: IntArray) -> "Panel":
+        """Keep rows ``first[i]:last[i]`` of the whole panel for each series i.
+
+        A series left with no row is dropped. One series is a view; several are copied once.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> panel = Panel.from_arrays(None, np.arange(6.0), series=list("aaabbb"))
+        >>> panel.ranges(np.array([1, 3]), np.array([3, 4])).target
+        array([1., 2., 3.])
+        """
+        kept = [index for index in range(self.n_series) if last[index] > first[index]]
+        if len(kept) == 1:
+            take: Any = slice(int(first[kept[0]]), int(last[kept[0]]))
+        else:
+            spans = [np.arange(first[index], last[index]) for index in kept]
+            take = np.concatenate(spans) if spans else np.empty(0, dtype=np.int64)
+        lengths = [int(last[index] - first[index]) for index in kept]
+        return replace(
+            self,
+            inputs=self.inputs[take],
+            target=self.target[take],
+            time=None if self.time is None else self.time[take],
+            rows=self.rows[take],
+            starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            ids=tuple(self.ids[index] for index in kept),
+        )
+
+    def in_caller_order(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Put one value per panel row back into the order of the caller's table.
+
+        Examples
+        --------
+        >>> panel = Panel.from_arrays(None, [1.0, 2.0, 3.0], series=["a", "b", "a"])
+        >>> panel.target, panel.in_caller_order(panel.target)
+        (array([1., 3., 2.]), array([1., 2., 3.]))
+        """
+        ordered = np.empty_like(values)
+        ordered[np.argsort(np.argsort(self.rows))] = values
+        return ordered
+
+
+def _default_names(count: int) -> tuple[str, ...]:
+    return tuple(f"x{index}" for index in range(count))
+
+
+def _floats(values: npt.ArrayLike | None, what: str) -> FloatArray:
+    """Copy nothing that is a float already; refuse what is not a number."""
+    try:
+        array = np.asarray(values)
+        if array.dtype not in (np.float32, np.float64):
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} must hold numbers only: {error}.") from None
+    return array
+
+
+def _grouped(
+    inputs: FloatArray,
+    target: FloatArray,
+    *,
+    series: npt.NDArray[Any] | None,
+    time: npt.NDArray[Any] | None,
+    input_names: tuple[str, ...],
+    target_name: str,
+    ignored: tuple[str, ...] = (),
+) -> Panel:
+    """Bring the rows of each series together, in the order in which the series first appear."""
+    n_rows = len(target)
+    if n_rows == 0:
+        raise DataError("a panel needs at least one row; the data are empty (0 samples).")
+    _refuse_infinite(inputs, input_names)
+    _refuse_infinite(target[:, None], (target_name,))
+    for role, values in (("series", series), ("time", time)):
+        if values is not None and values.shape != (n_rows,):
+            raise DataError(
+                f"`{role}` must hold one value per row, shape ({n_rows},); it has shape {values.shape}."
+            )
+    order = np.arange(n_rows)
+    starts = np.array([0, n_rows])
+    ids: tuple[str, ...] = ("0",)
+    if series is not None:
+        unique, first, code = np.unique(series, return_index=True, return_inverse=True)
+        rank = np.argsort(np.argsort(first))[code]  # 0 for the series seen first
+        order = np.argsort(rank, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rank))])
+        ids = tuple(str(unique[index]) for index in np.argsort(first))
+    if series is not None and np.any(np.diff(order) < 0):
+        inputs, target = inputs[order], target[order]
+        time = None if time is None else time[order]
+    if time is not None:
+        _refuse_unordered(time, starts, ids, order)
+    return Panel(
+        inputs=inputs,
+        target=target,
+        starts=starts.astype(np.int64),
+        ids=ids,
+        input_names=input_names,
+        target_name=target_name,
+        time=time,
+        rows=order.astype(np.int64),
+        ignored=ignored,
+    )
+
+
+def _refuse_infinite(values: FloatArray, names: Sequence[str]) -> None:
+    if np.isinf(values).any():
+        row, column = (int(one) for one in np.argwhere(np.isinf(values))[0])
+        raise DataError(
+            f"numbers must be finite or missing (NaN); column {names[column]!r} holds infinity in row {row}. "
+            "Correct it, or mark it missing."
+        )
+
+
+def _refuse_unordered(
+    time: npt.NDArray[Any], starts: IntArray, ids: tuple[str, ...], order: IntArray
+) -> None:
+    ahead = time[1:] > time[:-1]
+    ahead[starts[1:-1] - 1] = True  # the step from one series to the next may go back
+    if ahead.all():
+        return
+    row = int(np.argmin(ahead)) + 1
+    series = ids[int(np.searchsorted(starts, row, side="right")) - 1]
+    where = f"in series {series!r}, " if len(ids) > 1 else ""
+    kind = "repeats" if time[row] == time[row - 1] else "goes back to"
+    raise DataError(
+        f"time must increase within each series; {where}row {order[row]} {kind} {time[row]} "
+        f"after {time[row - 1]}. Sort the rows by time and drop repeats, or name the `series` column."
+    )
+
+
+def _is_words(column: Any) -> bool:
+    """Tell whether an unnamed column is text to leave out (and not a number column with a bad cell)."""
+    from varnn import columns
+
+    try:
+        columns.numbers(column, column.name)
+    except DataError:
+        if columns.is_nearly_numeric(column):
+            raise
+        return True
+    return False
+
+
+def _read_table(path: Path) -> Any:
+    if not path.is_file():
+        raise DataError(f"there is no file {str(path)!r}. Check the path.")
+    suffixes = [one.lower() for one in path.suffixes]
+    if suffixes[-1:] in (["." + "parquet"], [".pq"]):
+        parquet = require("pyarrow.parquet", extra="files", purpose="reading Parquet")
+        reader: Any = parquet.read_table
+    else:
+        csv = require("pyarrow.csv", extra="files", purpose="reading CSV")
+        tabs = ".tsv" in suffixes or ".tab" in suffixes
+
+        def reader(source: str) -> Any:
+            return csv.read_csv(source, parse_options=csv.ParseOptions(delimiter="\t" if tabs else ","))
+
+    pyarrow = require("pyarrow", extra="files", purpose="reading tables")
+    try:
+        return reader(str(path))
+    except (pyarrow.ArrowException, OSError) as error:
+        first_line = str(error).splitlines()[0]
+        raise DataError(f"{str(path)!r} cannot be read as a table: {first_line}") from None

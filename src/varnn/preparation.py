@@ -1,0 +1,226 @@
+"""Panel -> parts of it, gaps filled, numbers scaled; every statistic comes from training rows.
+
+A prepared panel is again a Panel, in float32 and scaled units, so that nothing later needs to know
+where its numbers come from.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.errors import ConfigError, DataError, nearest
+from varnn.panel import FloatArray, Panel
+
+Scale = Literal["minmax", "standard", "none"]
+Fill = Literal["forward", "interpolate", "zero", "none"]
+SCALES: tuple[str, ...] = get_args(Scale)
+FILLS: tuple[str, ...] = get_args(Fill)
+
+# A value a million training ranges away is taken as just that far: float32 arithmetic, squares and
+# recurrences included, then cannot overflow, and no honest value comes near.
+LIMIT = 1e6
+
+
+def split_in_time(panel: Panel, *fractions: float) -> tuple[Panel, ...]:
+    """Cut each series in time order, the same shares for every series.
+
+    Parameters
+    ----------
+    panel
+        The rows to cut.
+    *fractions
+        Share of each part; together they must make 1.
+
+    Examples
+    --------
+    >>> panel = Panel.from_arrays(None, range(10))
+    >>> [len(part) for part in split_in_time(panel, 0.64, 0.16, 0.2)]
+    [6, 2, 2]
+    """
+    if not fractions or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-9:
+        raise ConfigError(f"the shares of a split must be positive and make 1; got {fractions}.")
+    # Floors of cumulated shares, so that 0.64 + 0.16 cuts where 0.8 does; 1e-9 undoes float rounding.
+    ends = [
+        panel.starts[:-1] + np.floor(panel.lengths * share + 1e-9).astype(np.int64)
+        for share in np.cumsum(fractions)
+    ]
+    return tuple(
+        panel.ranges(first, last) for first, last in zip([panel.starts[:-1], *ends], ends, strict=False)
+    )
+
+
+def split_by_series(panel: Panel, *groups: Iterable[str]) -> tuple[Panel, ...]:
+    """Put whole series into parts, by their ids.
+
+    Examples
+    --------
+    >>> panel = Panel.from_arrays(None, range(6), series=list("aabbcc"))
+    >>> [part.ids for part in split_by_series(panel, ["c", "a"], ["b"])]
+    [('a', 'c'), ('b',)]
+    """
+    parts = []
+    seen: set[str] = set()
+    for group in (set(one) for one in groups):
+        for name in sorted(group - set(panel.ids)):
+            raise DataError(f"series {name!r} is not in the panel. {nearest(name, panel.ids)}")
+        if shared := sorted(group & seen):
+            raise DataError(f"a series must be in one part only; {shared[:5]} are in two.")
+        seen |= group
+        kept = np.array([one in group for one in panel.ids])
+        parts.append(panel.ranges(panel.starts[:-1], np.where(kept, panel.starts[1:], panel.starts[:-1])))
+    return tuple(parts)
+
+
+def fill_gaps(panel: Panel, how: Fill, lead: FloatArray | None = None, *, target: bool = False) -> Panel:
+    """Fill missing inputs, within each series.
+
+    Parameters
+    ----------
+    panel
+        Rows in any units; the panel itself is not changed.
+    how
+        ``"forward"`` repeats the last known value, so it uses the past alone. ``"interpolate"``
+        draws a line between the known neighbours and extends the first and last: it looks ahead.
+        ``"zero"`` puts 0, in the units of the panel. ``"none"`` leaves gaps, and refuses any.
+    lead
+        Value of each input where a series has none to repeat; zeros by default.
+    target
+        Fill the target too, as the paper did. Otherwise missing labels stay missing.
+
+    Examples
+    --------
+    >>> panel = Panel.from_arrays([[1.0], [None], [3.0], [None]], None)
+    >>> [fill_gaps(panel, how).inputs[:, 0].tolist() for how in ("forward", "interpolate", "zero")]
+    [[1.0, 1.0, 3.0, 3.0], [1.0, 2.0, 3.0, 3.0], [1.0, 0.0, 3.0, 0.0]]
+    """
+    leads = np.zeros(panel.n_inputs) if lead is None else lead
+    inputs = panel.inputs
+    gaps = np.isnan(inputs).any(axis=0)
+    if gaps.any():
+        if how == "none":
+            column = int(np.argmax(gaps))
+            row = int(np.argmax(np.isnan(inputs[:, column])))
+            raise DataError(
+                f"with fill='none' no input may be missing; {panel.input_names[column]!r} is missing "
+                f"in row {panel.rows[row]}. Fill it before, or use fill='forward'."
+            )
+        inputs = inputs.copy()
+        for index in np.flatnonzero(gaps):
+            inputs[:, index] = _filled(inputs[:, index], panel, how, float(leads[index]))
+    labels = panel.target
+    if target and np.isnan(labels).any():
+        labels = _filled(labels, panel, how, 0.0)
+    return replace(panel, inputs=inputs, target=labels)
+
+
+def _filled(values: FloatArray, panel: Panel, how: Fill, lead: float) -> FloatArray:
+    known = ~np.isnan(values)
+    if how == "zero":
+        return np.where(known, values, 0).astype(values.dtype)
+    if how == "forward":
+        latest = np.maximum.accumulate(np.where(known, np.arange(len(values)), -1))
+        reachable = latest >= panel.first_rows  # otherwise the last known value is another series'
+        return np.where(reachable, values[np.maximum(latest, 0)], lead).astype(values.dtype)
+    filled = values.copy()
+    for first, last in zip(panel.starts[:-1], panel.starts[1:], strict=True):
+        here = np.flatnonzero(known[first:last])
+        part = filled[first:last]
+        part[:] = np.interp(np.arange(last - first), here, part[here]) if len(here) else lead
+    return filled
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Scaling:
+    """Affine maps of inputs and target, with statistics of the training rows.
+
+    Parameters
+    ----------
+    input_offset, input_scale
+        Shape (n_inputs,): scaled = (value - offset) / scale.
+    input_lead
+        Training mean of each input, in original units: stands in before a series' first value.
+    target_offset, target_scale
+        The same map for the target.
+
+    Examples
+    --------
+    >>> panel = Panel.from_arrays([[0.0, 5.0], [10.0, 5.0]], [100.0, 300.0])
+    >>> scaling = Scaling.of(panel, "minmax")
+    >>> scaling.apply(panel).inputs.tolist(), scaling.restore(0.5)
+    ([[0.0, 0.0], [1.0, 0.0]], 200.0)
+    """
+
+    input_offset: FloatArray
+    input_scale: FloatArray
+    input_lead: FloatArray
+    target_offset: float
+    target_scale: float
+
+    @classmethod
+    def of(cls, panel: Panel, how: Scale) -> "Scaling":
+        """Measure a panel of training rows, ignoring what is missing."""
+        empty = np.isnan(panel.inputs).all(axis=0)
+        if empty.any():
+            names = [panel.input_names[index] for index in np.flatnonzero(empty)[:5]]
+            raise DataError(
+                f"every input needs at least one value in the training rows; {names} have none. "
+                "Leave them out with `inputs`."
+            )
+        if np.isnan(panel.target).all():
+            raise DataError(
+                f"the target {panel.target_name!r} has no value in the training rows: nothing to learn from."
+            )
+        offset, scale = _statistics(panel.inputs, how)
+        target_offset, target_scale = _statistics(panel.target[:, None], how)
+        return cls(
+            input_offset=offset,
+            input_scale=scale,
+            input_lead=np.nanmean(panel.inputs, axis=0, dtype=np.float64),
+            target_offset=float(target_offset[0]),
+            target_scale=float(target_scale[0]),
+        )
+
+    def apply(self, panel: Panel) -> Panel:
+        """Bring a panel into scaled units, as float32."""
+        return replace(panel, inputs=self.inputs(panel.inputs), target=self.target(panel.target))
+
+    def inputs(self, values: FloatArray) -> npt.NDArray[np.float32]:
+        """Bring inputs of any leading shape into scaled units, as float32."""
+        return _scaled(values, self.input_offset, self.input_scale)
+
+    def target(self, values: FloatArray) -> npt.NDArray[np.float32]:
+        """Bring targets into scaled units, as float32."""
+        return _scaled(values, self.target_offset, self.target_scale)
+
+    def restore(self, scaled: Any) -> Any:
+        """Bring scaled predictions back into the target's own units, in float64."""
+        return np.multiply(scaled, self.target_scale, dtype=np.float64) + self.target_offset
+
+
+def _scaled(
+    values: FloatArray, offset: FloatArray | float, scale: FloatArray | float
+) -> npt.NDArray[np.float32]:
+    scaled = np.subtract(values, offset, dtype=np.float64)
+    scaled /= scale
+    np.maximum(scaled, -LIMIT, out=scaled)  # np.clip in two calls: a stream feels its overhead
+    np.minimum(scaled, LIMIT, out=scaled)
+    return scaled.astype(np.float32)
+
+
+def _statistics(values: FloatArray, how: Scale) -> tuple[FloatArray, FloatArray]:
+    columns = values.shape[1]
+    if how == "none" or columns == 0:
+        return np.zeros(columns), np.ones(columns)
+    if how == "minmax":
+        offset = np.nanmin(values, axis=0).astype(np.float64)
+        scale = np.nanmax(values, axis=0) - offset
+    else:
+        offset = np.nanmean(values, axis=0, dtype=np.float64)
+        scale = np.nanstd(values, axis=0, dtype=np.float64)
+    # A constant column carries nothing: it becomes 0 instead of a division by zero. The same holds
+    # where the spread is below what float32 can tell apart at that size.
+    tiny = np.finfo(np.float32).eps * np.abs(offset)
+    return offset, np.where((scale > tiny) & np.isfinite(scale), scale, 1.0)

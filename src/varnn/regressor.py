@@ -1,0 +1,451 @@
+"""VARNNRegressor: the scikit-learn contract over panel -> preparation -> training -> fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from varnn import model_file
+from varnn.cell import Architecture, MemoryActivation, Residual, Variant, Weights
+from varnn.errors import ConfigError, DataError, check_choice, require
+from varnn.fitted import Fitted, Tail
+from varnn.panel import FloatArray, Panel
+from varnn.preparation import FILLS, SCALES, Fill, Scale, Scaling, fill_gaps, split_in_time
+from varnn.stream import Stream
+
+
+class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """One-step regression whose own recent errors are a learned memory.
+
+    At row t the model sees the inputs x_t, and inputs and labels of the ``window - 1`` rows before
+    it. It predicts those rows one by one, turns each error into a memory vector, and uses the last
+    memory to predict row t.
+
+    Parameters
+    ----------
+    variant : {"RM", "RM+AM", "ARM", "ARM+AM"}
+        ARM lets the memory accumulate errors, RM keeps the last one; +AM also hands on the hidden
+        layer.
+    window : int
+        Rows one prediction sees, itself included.
+    hidden_size, memory_size : int
+        Width of the hidden layer and of the residual memory. A memory of None is as wide as the
+        inputs, but at least 8.
+    memory_activation : {"relu", "tanh"}
+        Nonlinearity of the memory.
+    residual : {"projected", "scalar", "none"}
+        The paper's memory, or one of its ablations.
+    epochs, batch_size, learning_rate, schedule
+        Adam on shuffled windows; the schedule is "constant" or "cosine" (down to zero).
+    validation_fraction : float
+        Last share of each series, held out to pick the best epoch; 0 trains on everything and keeps
+        the last epoch.
+    patience : int or None
+        Epochs without a better validation loss after which training ends; None never ends early.
+    ensemble : int
+        Members trained from consecutive seeds, whose predictions are averaged.
+    adapt, forgetting
+        Reserved for a readout that goes on learning; only None and 1.0 are accepted in this version.
+    scale : {"minmax", "standard", "none"}
+        Scaling of inputs and target, with statistics of the training rows.
+    fill : {"forward", "interpolate", "zero", "none"}
+        What stands in for missing inputs. Missing labels are never filled: the memory is held.
+    device : {"auto", "cpu", "cuda"}
+        Where to train. Predictions run on NumPy.
+    random_state : int, RandomState or None
+        Seed of weights and batches.
+    verbose : int
+        1 prints a line per epoch.
+    gradient_clip : float or None
+        Longest gradient allowed.
+
+    Attributes
+    ----------
+    fitted_ : Fitted
+        The trained model, free of torch.
+    history_ : list of dict
+        One line per epoch (and member): epoch, loss, validation_loss, learning_rate, seconds.
+    n_features_in_ : int
+        Number of inputs.
+    feature_names_in_ : array of str
+        Names of the inputs, when they came with names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from varnn import VARNNRegressor
+    >>> generator = np.random.default_rng(0)
+    >>> X = generator.normal(size=(400, 2))
+    >>> y = X[:, 0] + np.cumsum(generator.normal(size=400)) / 10      # a slow drift no input explains
+    >>> model = VARNNRegressor(variant="ARM", epochs=20, hidden_size=32).fit(X[:300], y[:300])
+    >>> round(model.score(X[300:], y[300:]), 1)
+    0.9
+    """
+
+    def __init__(
+        self,
+        variant: Variant = "ARM+AM",
+        *,
+        window: int = 5,
+        hidden_size: int = 128,
+        memory_size: int | None = None,
+        memory_activation: MemoryActivation = "relu",
+        residual: Residual = "projected",
+        epochs: int = 50,
+        batch_size: int = 128,
+        learning_rate: float = 3e-3,
+        schedule: Literal["constant", "cosine"] = "constant",
+        validation_fraction: float = 0.2,
+        patience: int | None = 10,
+        ensemble: int = 1,
+        adapt: str | None = None,
+        forgetting: float = 1.0,
+        scale: Scale = "minmax",
+        fill: Fill = "forward",
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = 2025,
+        verbose: int = 0,
+        gradient_clip: float | None = None,
+    ) -> None:
+        self.variant = variant
+        self.window = window
+        self.hidden_size = hidden_size
+        self.memory_size = memory_size
+        self.memory_activation = memory_activation
+        self.residual = residual
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.ensemble = ensemble
+        self.adapt = adapt
+        self.forgetting = forgetting
+        self.scale = scale
+        self.fill = fill
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.gradient_clip = gradient_clip
+
+    @classmethod
+    def paper(cls, variant: Variant = "RM", **changes: Any) -> VARNNRegressor:
+        """Make a model with the paper's settings: window 5, 128 hidden, memory as wide as the inputs.
+
+        Examples
+        --------
+        >>> model = VARNNRegressor.paper("ARM")
+        >>> model.variant, model.window, model.learning_rate, model.patience
+        ('ARM', 5, 0.003, 50)
+        """
+        return cls(**{"variant": variant, "patience": 50, **changes})
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        series: Sequence[object] | npt.NDArray[Any] | None = None,
+        validation: Panel | None = None,
+        on_epoch: Callable[[dict[str, float]], None] | None = None,
+    ) -> VARNNRegressor:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X
+            A :class:`Panel`, or inputs of shape (n_rows, n_inputs) with labels in ``y``.
+        y
+            Labels (n_rows,); NaN is missing. Not given with a panel.
+        series
+            Series of each row; None means one series. Not given with a panel.
+        validation
+            Rows to pick the best epoch on, instead of the last ``validation_fraction`` of each series.
+        on_epoch
+            Called after each epoch with its line of ``history_``.
+        """
+        self._check_settings()
+        panel = self._panel(X, y, series, fitting=True)
+        if validation is None:
+            share = self.validation_fraction
+            training, validation = split_in_time(panel, 1 - share, share) if share else (panel, None)
+            if len(training) == 0:
+                raise DataError(
+                    f"the data are too short to split: n_samples = {len(panel)}, and validation_fraction = "
+                    f"{share} leaves no row to train on. Give more rows, or validation_fraction=0."
+                )
+        else:
+            training = panel
+        self._train(panel, training, validation, on_epoch)
+        return self
+
+    def predict(
+        self, X: Any, y: Any = None, *, series: Sequence[object] | npt.NDArray[Any] | None = None
+    ) -> FloatArray:
+        """Predict every row one step ahead, from labels before that row only.
+
+        Parameters
+        ----------
+        X
+            A :class:`Panel`, whose target holds the labels; or inputs (n_rows, n_inputs).
+        y
+            Labels (n_rows,); each is used for rows after its own. Without any, the rows are taken
+            to follow the training rows, and are predicted in closed loop: errors taken as zero.
+        series
+            Series of each row.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            In the target's units; for a panel in its own row order, else in the order of X.
+        """
+        check_is_fitted(self, "fitted_")
+        panel = self._panel(X, y, series, fitting=False)
+        if isinstance(X, Panel):
+            return self.fitted_.predict(panel)
+        closed_loop = y is None
+        rows = self.fitted_.continue_from_training(panel) if closed_loop else self.fitted_.predict(panel)
+        return panel.in_caller_order(rows)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Give R² of the one-step predictions, over rows whose label is known."""
+        check_is_fitted(self, "fitted_")
+        panel = self._panel(X, y, None, fitting=False)
+        known = ~np.isnan(panel.target)
+        weights = None if sample_weight is None else np.asarray(sample_weight)[panel.rows][known]
+        predictions = self.fitted_.predict(panel)
+        return float(r2_score(panel.target[known], predictions[known], sample_weight=weights))
+
+    def innovations(self, X: Any, y: Any = None) -> FloatArray:
+        """Give label minus one-step prediction for every row, NaN where the label is missing."""
+        check_is_fitted(self, "fitted_")
+        panel = self._panel(X, y, None, fitting=False)
+        return np.asarray(panel.target - self.fitted_.predict(panel))
+
+    def memory(self, X: Any, y: Any = None) -> npt.NDArray[np.float32]:
+        """Give the residual memory each row was predicted with, (n_rows, ensemble * memory_size)."""
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.memory(self._panel(X, y, None, fitting=False))
+
+    def stream(self, n_series: int | None = None) -> Stream:
+        """Start predicting and observing one step at a time; see :class:`Stream`."""
+        check_is_fitted(self, "fitted_")
+        return Stream(self.fitted_, n_series)
+
+    def save(self, path: str | Path) -> None:
+        """Write one ``.varnn`` file; :func:`varnn.load` reads it, with or without torch installed."""
+        check_is_fitted(self, "fitted_")
+        settings = self.get_params(deep=False)
+        if not isinstance(self.random_state, int | None):
+            settings["random_state"] = None  # a generator's state is no setting to come back to
+        model_file.write(path, self.fitted_, settings)
+
+    def _train(
+        self,
+        panel: Panel,
+        training: Panel,
+        validation: Panel | None,
+        on_epoch: Callable[[dict[str, float]], None] | None,
+    ) -> None:
+        require("torch", extra="train", purpose="training")
+        from varnn.training import TrainConfig, train
+
+        config = TrainConfig(
+            window=self.window,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            schedule=self.schedule,
+            patience=self.patience,
+            gradient_clip=self.gradient_clip,
+            device=self.device,
+        )
+        architecture = Architecture.of(
+            self.variant,
+            n_inputs=panel.n_inputs,
+            hidden_size=self.hidden_size,
+            memory_size=self.memory_size,
+            residual=self.residual,
+            memory_activation=self.memory_activation,
+        )
+        scaling = Scaling.of(training, self.scale)
+
+        def prepared(part: Panel) -> Panel:
+            return scaling.apply(fill_gaps(part, self.fill, scaling.input_lead))
+
+        seed = self.random_state
+        if not isinstance(seed, int | np.integer):
+            seed = int(check_random_state(seed).randint(2**31 - 1))
+        judged = None if validation is None or len(validation) == 0 else prepared(validation)
+        members = []
+        for member in range(self.ensemble):
+
+            def report(line: dict[str, float], member: int = member) -> None:
+                if self.verbose:
+                    _print_epoch(line, self.epochs, member, self.ensemble)
+                if on_epoch is not None:
+                    on_epoch({**line, "member": member} if self.ensemble > 1 else line)
+
+            members.append(
+                train(architecture, prepared(training), judged, config, int(seed) + member, report)
+            )
+        stacks = [one.weights.as_dict() for one in members]
+        weights = Weights(**{name: np.stack([one[name] for one in stacks]) for name in stacks[0]})
+        self.history_ = [
+            {**line, "member": index} if self.ensemble > 1 else line
+            for index, one in enumerate(members)
+            for line in one.history
+        ]
+        self.n_features_in_ = panel.n_inputs
+        self.fitted_ = Fitted(
+            architecture=architecture,
+            weights=weights,
+            scaling=scaling,
+            fill=self.fill,
+            window=self.window,
+            input_names=panel.input_names,
+            target_name=panel.target_name,
+            tails=_tails(prepared(panel), self.window - 1),
+            summary={
+                "rows": len(training),
+                "series": training.n_series,
+                "epochs": [len(one.history) for one in members],
+                "best_epoch": [one.best_epoch for one in members],
+                "history": self.history_,
+            },
+        )
+
+    def _panel(
+        self,
+        X: Any,
+        y: Any,
+        series: Sequence[object] | npt.NDArray[Any] | None,
+        *,
+        fitting: bool,
+    ) -> Panel:
+        if isinstance(X, Panel):
+            if y is not None or series is not None:
+                raise DataError(
+                    "a Panel holds labels and series already; give it alone, without y or series."
+                )
+            if fitting:
+                self.__dict__.pop("feature_names_in_", None)
+                self.feature_names_in_ = np.asarray(X.input_names, dtype=object)
+            return X
+        if fitting and y is None:
+            raise DataError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None. "
+                "Give fit(X, y), or a Panel."
+            )
+        try:
+            checked = validate_data(
+                self,
+                X,
+                reset=fitting,
+                dtype=[np.float64, np.float32],
+                ensure_all_finite="allow-nan",
+                ensure_min_features=0,
+            )
+        except ValueError as error:
+            raise DataError(str(error)) from None
+        if fitting and not hasattr(X, "columns"):
+            self.__dict__.pop("feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", None) if hasattr(X, "columns") or not fitting else None
+        return Panel.from_arrays(
+            checked,
+            None if y is None else _labels(y, len(checked)),
+            series=series,
+            input_names=None if names is None else [str(one) for one in names],
+            target_name=self.fitted_.target_name if not fitting else "y",
+        )
+
+    def _check_settings(self) -> None:
+        check_choice("scale", self.scale, SCALES)
+        check_choice("fill", self.fill, FILLS)
+        if not 0 <= self.validation_fraction < 1:
+            raise ConfigError(f"validation_fraction must be in [0, 1); got {self.validation_fraction}.")
+        if self.ensemble < 1:
+            raise ConfigError(f"ensemble must be at least 1; got {self.ensemble}.")
+        if self.adapt is not None or self.forgetting != 1.0:
+            raise ConfigError(
+                "this version has no adaptation yet: adapt must be None and forgetting 1.0; "
+                f"got adapt={self.adapt!r}, forgetting={self.forgetting!r}."
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        tags.non_deterministic = False
+        return tags
+
+
+def load(path: str | Path) -> VARNNRegressor:
+    """Read a model written by :meth:`VARNNRegressor.save`; torch is not needed to predict with it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import varnn
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> model = varnn.VARNNRegressor(epochs=1, hidden_size=4).fit(X, X[:, 0])
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "house.varnn")
+    >>> model.save(path)
+    >>> bool((varnn.load(path).predict(X, X[:, 0]) == model.predict(X, X[:, 0])).all())
+    True
+    """
+    fitted, settings = model_file.read(path)
+    known = VARNNRegressor().get_params(deep=False)
+    model = VARNNRegressor(**{name: value for name, value in settings.items() if name in known})
+    model.fitted_ = fitted
+    model.history_ = fitted.summary.get("history", [])
+    model.n_features_in_ = fitted.architecture.n_inputs
+    model.feature_names_in_ = np.asarray(fitted.input_names, dtype=object)
+    return model
+
+
+def _labels(y: Any, n_rows: int) -> FloatArray:
+    """Read labels as scikit-learn does: a column is flattened, infinity is refused, NaN is missing."""
+    from sklearn.utils import check_array, column_or_1d
+
+    try:
+        labels = check_array(
+            y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
+        )
+        flat: FloatArray = column_or_1d(labels, warn=True)
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    if len(flat) != n_rows:
+        raise DataError(f"X and y must have the same number of rows; got {n_rows} and {len(flat)}.")
+    return flat
+
+
+def _tails(prepared: Panel, rows: int) -> dict[str, Tail]:
+    return {
+        name: Tail(
+            inputs=prepared.inputs[last - kept : last].copy(),
+            target=prepared.target[last - kept : last].copy(),
+        )
+        for name, last, kept in zip(
+            prepared.ids, prepared.starts[1:], np.minimum(prepared.lengths, rows), strict=True
+        )
+    }
+
+
+def _print_epoch(line: dict[str, float], epochs: int, member: int, ensemble: int) -> None:
+    of = f"member {member + 1}/{ensemble}  " if ensemble > 1 else ""
+    checked = f"  validation {line['validation_loss']:.6f}" if "validation_loss" in line else ""
+    text = (
+        f"{of}epoch {int(line['epoch'])}/{epochs}  loss {line['loss']:.6f}{checked}  {line['seconds']:.2f} s"
+    )
+    print(text, flush=True)  # noqa: T201  # this is what verbose=1 asks for

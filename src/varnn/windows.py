@@ -1,0 +1,73 @@
+"""Panel -> windows as row numbers; nothing is copied, and no other module slices time.
+
+A window is known by its last row: it covers rows ``end - length + 1 .. end``, all of one series.
+One int32 per window is therefore all that training keeps.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.errors import ConfigError, DataError
+from varnn.panel import Panel
+
+Rows = npt.NDArray[np.signedinteger[Any]]
+
+
+def window_ends(panel: Panel, length: int, *, stride: int = 1) -> Rows:
+    """List the last row of every full window whose last target is known.
+
+    Parameters
+    ----------
+    panel
+        The rows; windows never cross a series, nor (a part of a split being a panel) a split.
+    length
+        Rows in a window: ``length - 1`` labelled ones, and the one that is predicted.
+    stride
+        Rows between the starts of consecutive windows, counted within each series.
+
+    Examples
+    --------
+    >>> panel = Panel.from_arrays(None, [1.0, 2.0, 3.0, None, 5.0, 6.0], series=list("aaaaab"))
+    >>> window_ends(panel, 3).tolist()
+    [2, 4]
+    """
+    for name, value in (("window", length), ("stride", stride)):
+        if value < 1:
+            raise ConfigError(f"{name} must be at least 1; got {value}.")
+    place = np.arange(len(panel)) - panel.first_rows  # position of each row in its series
+    full = (place >= length - 1) & ((place - (length - 1)) % stride == 0)
+    kind = np.int32 if len(panel) < np.iinfo(np.int32).max else np.int64
+    return np.flatnonzero(full & ~np.isnan(panel.target)).astype(kind)
+
+
+def training_ends(panel: Panel, length: int, *, stride: int = 1) -> Rows:
+    """List windows to train on; every series must be long enough for one."""
+    short = [
+        f"{name!r} ({rows})" for name, rows in zip(panel.ids, panel.lengths, strict=True) if rows < length
+    ]
+    if short:
+        raise DataError(
+            f"every series needs at least window = {length} rows to train on, of n_samples = {len(panel)} "
+            f"in all; too short: {', '.join(short[:5])}{', ...' if len(short) > 5 else ''}. "
+            "Lower `window`, lower `validation_fraction`, or leave these series out."
+        )
+    ends = window_ends(panel, length, stride=stride)
+    if len(ends) == 0:
+        raise DataError(
+            f"no window of {length} rows ends in a known target: the labels that are there all lie in the "
+            f"first {length - 1} rows of their series. Lower `window`."
+        )
+    return ends
+
+
+def rows_of(ends: Rows, length: int) -> Rows:
+    """Spell out the rows of windows, oldest first: (n_windows,) -> (n_windows, length).
+
+    Examples
+    --------
+    >>> rows_of(np.array([4, 9]), 3).tolist()
+    [[2, 3, 4], [7, 8, 9]]
+    """
+    return ends[:, None] + np.arange(1 - length, 1, dtype=ends.dtype)
