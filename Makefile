@@ -17,7 +17,7 @@ types: .venv/installed
 	$(BIN)/mypy
 
 imports: .venv/installed
-	$(BIN)/lint-imports --no-timing
+	$(BIN)/lint-imports
 
 unit: .venv/installed
 	$(BIN)/pytest

@@ -24,6 +24,8 @@ def numbers(column: nw.Series[Any], name: str) -> FloatArray:
         wanted = nw.Float32 if column.dtype == nw.Float32 else nw.Float64
         kind = np.float32 if wanted is nw.Float32 else np.float64
         return np.asarray(column.cast(wanted).to_numpy(), dtype=kind)
+    if column.null_count() == len(column):
+        return np.full(len(column), np.nan)
     if not _is_text(column):
         raise DataError(
             f"column {name!r} must hold numbers; it holds {column.dtype}. "

@@ -7,6 +7,7 @@
     ├── ConfigError      (ValueError)    a setting is out of range, or two of them contradict
     ├── TrainingError    (RuntimeError)  training could not go on: the loss is no longer finite
     ├── ModelFileError   (ValueError)    a .varnn file or a snapshot is damaged, foreign or too new
+    ├── OutputError      (OSError)       a file cannot be written
     └── MissingExtraError (ImportError)  an optional package is needed and not installed
 
 Every message says what must hold, what came, and what to do. The command turns these into one line
@@ -37,6 +38,10 @@ class TrainingError(VarnnError, RuntimeError):
 
 class ModelFileError(VarnnError, ValueError):
     """A model file or a snapshot is damaged, foreign or too new."""
+
+
+class OutputError(VarnnError, OSError):
+    """A file cannot be written."""
 
 
 class MissingExtraError(VarnnError, ImportError):

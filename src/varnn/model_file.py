@@ -2,15 +2,11 @@
 
 The header (the ``varnn`` entry of the safetensors metadata) holds the format version, the library
 version, configuration, names and training summary; the tensors hold weights, scaling and the last
-training rows. ``checksum`` covers header and tensors, so a changed byte is noticed. Files are
-written beside their place and moved there in one step: an interrupted save leaves the old file.
+training rows. ``checksum`` covers header and tensors, so a changed byte is noticed.
 """
 
-import contextlib
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +19,7 @@ from safetensors.numpy import load, save
 
 from varnn.cell import Architecture, weights_from
 from varnn.errors import ModelFileError
+from varnn.files import write_atomically
 from varnn.fitted import Fitted, Tail
 from varnn.preparation import Scaling
 
@@ -135,22 +132,6 @@ def from_bytes(blob: bytes, what: str) -> tuple[Tensors, dict[str, Any]]:
     if header.pop("checksum", None) != _checksum(tensors, header):
         raise ModelFileError(f"{what} was changed after it was written: its checksum does not match.")
     return tensors, header
-
-
-def write_atomically(path: str | Path, blob: bytes) -> None:
-    """Replace a file in one step, or leave it as it was."""
-    place = Path(path)
-    draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
-    try:
-        with draft.open("wb") as file:
-            file.write(blob)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(place)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-        raise ModelFileError(f"{str(path)!r} cannot be written: {error.strerror or error}.") from None
 
 
 def _checksum(tensors: Tensors, header: Mapping[str, Any]) -> str:

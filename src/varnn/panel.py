@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.int64]
 
+_LARGEST = 1e100
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Panel:
@@ -116,7 +118,7 @@ class Panel:
                 f"the target must hold one number per row, shape ({len(inputs)},); "
                 f"it has shape {target.shape}."
             )
-        names = tuple(input_names) if input_names is not None else _default_names(inputs.shape[1])
+        names = tuple(input_names) if input_names is not None else default_names(inputs.shape[1])
         return _grouped(
             inputs,
             target,
@@ -131,7 +133,7 @@ class Panel:
         cls,
         frame: "IntoDataFrame",
         *,
-        target: str,
+        target: str | None,
         time: str | None = None,
         series: str | None = None,
         inputs: Sequence[str] | None = None,
@@ -143,7 +145,7 @@ class Panel:
         frame
             The table; it is never modified.
         target
-            Column to predict. It may be absent when only inputs are known.
+            Column to predict; None when the table holds inputs only.
         time, series
             Columns with the time and the series of each row.
         inputs
@@ -163,6 +165,8 @@ class Panel:
         from varnn import columns
 
         table = nw.from_native(frame, eager_only=True)
+        if len(table) == 0:
+            raise DataError("a panel needs at least one row; the table has columns but no rows.")
         for role, column in (("target", target), ("time", time), ("series", series)):
             if column is not None and column not in table.columns:
                 raise DataError(
@@ -189,11 +193,11 @@ class Panel:
         wide = [columns.numbers(table[one], one) for one in chosen]
         return _grouped(
             np.column_stack(wide) if wide else np.empty((len(table), 0)),
-            columns.numbers(table[target], target),
+            np.full(len(table), np.nan) if target is None else columns.numbers(table[target], target),
             series=None if series is None else np.asarray(table[series].to_list()),
             time=None if time is None else columns.times(table[time], time),
             input_names=tuple(chosen),
-            target_name=target,
+            target_name="y" if target is None else target,
             ignored=tuple(ignored),
         )
 
@@ -202,7 +206,7 @@ class Panel:
         cls,
         path: str | Path,
         *,
-        target: str,
+        target: str | None,
         time: str | None = None,
         series: str | None = None,
         inputs: Sequence[str] | None = None,
@@ -219,7 +223,7 @@ class Panel:
         >>> Panel.read(path, target="load", time="date").inputs
         array([[20.5], [ nan]])
         """
-        return cls.from_frame(_read_table(Path(path)), target=target, time=time, series=series, inputs=inputs)
+        return cls.from_frame(read_table(Path(path)), target=target, time=time, series=series, inputs=inputs)
 
     def __post_init__(self) -> None:
         if len(self.rows) != len(self.target):
@@ -296,7 +300,8 @@ class Panel:
         return ordered
 
 
-def _default_names(count: int) -> tuple[str, ...]:
+def default_names(count: int) -> tuple[str, ...]:
+    """Name inputs that came without names: x0, x1, ..."""
     return tuple(f"x{index}" for index in range(count))
 
 
@@ -325,8 +330,9 @@ def _grouped(
     n_rows = len(target)
     if n_rows == 0:
         raise DataError("a panel needs at least one row; the data are empty (0 samples).")
-    _refuse_infinite(inputs, input_names)
-    _refuse_infinite(target[:, None], (target_name,))
+    if len(input_names) == inputs.shape[1]:  # otherwise Panel itself complains
+        _refuse_unusable(inputs, input_names)
+    _refuse_unusable(target[:, None], (target_name,))
     for role, values in (("series", series), ("time", time)):
         if values is not None and values.shape != (n_rows,):
             raise DataError(
@@ -359,12 +365,19 @@ def _grouped(
     )
 
 
-def _refuse_infinite(values: FloatArray, names: Sequence[str]) -> None:
-    if np.isinf(values).any():
-        row, column = (int(one) for one in np.argwhere(np.isinf(values))[0])
+def _refuse_unusable(values: FloatArray, names: Sequence[str]) -> None:
+    """Refuse infinities, and numbers so large that their squares would be infinite."""
+    # fmax and fmin pass over NaN and need no temporary array, which a large table would feel.
+    low, high = (one.reduce(values, axis=0).astype(np.float64) for one in (np.fmin, np.fmax))
+    bad = (low < -_LARGEST) | (high > _LARGEST)
+    if bad.any():
+        column = int(np.argmax(bad))
+        row = int(np.argmax(np.abs(values[:, column]) > _LARGEST))
+        value = values[row, column]
+        what = "infinity" if np.isinf(value) else f"{value:g}"
         raise DataError(
-            f"numbers must be finite or missing (NaN); column {names[column]!r} holds infinity in row {row}. "
-            "Correct it, or mark it missing."
+            f"numbers must be finite or missing (NaN), and below {_LARGEST:g} in size; column "
+            f"{names[column]!r} holds {what} in row {row}. Correct it, or mark it missing."
         )
 
 
@@ -398,11 +411,12 @@ def _is_words(column: Any) -> bool:
     return False
 
 
-def _read_table(path: Path) -> Any:
+def read_table(path: Path) -> Any:
+    """Read a CSV or Parquet file as a pyarrow table."""
     if not path.is_file():
         raise DataError(f"there is no file {str(path)!r}. Check the path.")
     suffixes = [one.lower() for one in path.suffixes]
-    if suffixes[-1:] in (["." + "parquet"], [".pq"]):
+    if suffixes[-1:] in ([".parquet"], [".pq"]):
         parquet = require("pyarrow.parquet", extra="files", purpose="reading Parquet")
         reader: Any = parquet.read_table
     else:

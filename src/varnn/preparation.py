@@ -149,7 +149,7 @@ class Scaling:
     --------
     >>> panel = Panel.from_arrays([[0.0, 5.0], [10.0, 5.0]], [100.0, 300.0])
     >>> scaling = Scaling.of(panel, "minmax")
-    >>> scaling.apply(panel).inputs.tolist(), scaling.restore(0.5)
+    >>> scaling.apply(panel).inputs.tolist(), float(scaling.restore(0.5))
     ([[0.0, 0.0], [1.0, 0.0]], 200.0)
     """
 
@@ -222,5 +222,5 @@ def _statistics(values: FloatArray, how: Scale) -> tuple[FloatArray, FloatArray]
         scale = np.nanstd(values, axis=0, dtype=np.float64)
     # A constant column carries nothing: it becomes 0 instead of a division by zero. The same holds
     # where the spread is below what float32 can tell apart at that size.
-    tiny = np.finfo(np.float32).eps * np.abs(offset)
+    tiny = np.maximum(np.finfo(np.float32).eps * np.abs(offset), np.finfo(np.float32).tiny)
     return offset, np.where((scale > tiny) & np.isfinite(scale), scale, 1.0)

@@ -17,7 +17,7 @@ from varnn import model_file
 from varnn.cell import Architecture, MemoryActivation, Residual, Variant, Weights
 from varnn.errors import ConfigError, DataError, check_choice, require
 from varnn.fitted import Fitted, Tail
-from varnn.panel import FloatArray, Panel
+from varnn.panel import FloatArray, Panel, default_names
 from varnn.preparation import FILLS, SCALES, Fill, Scale, Scaling, fill_gaps, split_in_time
 from varnn.stream import Stream
 
@@ -85,9 +85,9 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     >>> generator = np.random.default_rng(0)
     >>> X = generator.normal(size=(400, 2))
     >>> y = X[:, 0] + np.cumsum(generator.normal(size=400)) / 10      # a slow drift no input explains
-    >>> model = VARNNRegressor(variant="ARM", epochs=20, hidden_size=32).fit(X[:300], y[:300])
-    >>> round(model.score(X[300:], y[300:]), 1)
-    0.9
+    >>> model = VARNNRegressor("ARM", hidden_size=32, batch_size=16).fit(X[:300], y[:300])
+    >>> model.score(X[300:], y[300:]) > 0.8
+    True
     """
 
     def __init__(
@@ -338,8 +338,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
                     "a Panel holds labels and series already; give it alone, without y or series."
                 )
             if fitting:
-                self.__dict__.pop("feature_names_in_", None)
-                self.feature_names_in_ = np.asarray(X.input_names, dtype=object)
+                self._set_names(X.input_names)
             return X
         if fitting and y is None:
             raise DataError(
@@ -348,25 +347,24 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             )
         try:
             checked = validate_data(
-                self,
-                X,
-                reset=fitting,
-                dtype=[np.float64, np.float32],
-                ensure_all_finite="allow-nan",
-                ensure_min_features=0,
+                self, X, reset=fitting, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
             )
         except ValueError as error:
             raise DataError(str(error)) from None
-        if fitting and not hasattr(X, "columns"):
-            self.__dict__.pop("feature_names_in_", None)
-        names = getattr(self, "feature_names_in_", None) if hasattr(X, "columns") or not fitting else None
+        names = getattr(self, "feature_names_in_", None)
         return Panel.from_arrays(
             checked,
             None if y is None else _labels(y, len(checked)),
             series=series,
             input_names=None if names is None else [str(one) for one in names],
-            target_name=self.fitted_.target_name if not fitting else "y",
+            target_name="y" if fitting else self.fitted_.target_name,
         )
+
+    def _set_names(self, names: Sequence[str]) -> None:
+        """Keep names as scikit-learn does: only when the inputs came with some."""
+        self.__dict__.pop("feature_names_in_", None)
+        if tuple(names) != default_names(len(names)):
+            self.feature_names_in_ = np.asarray(names, dtype=object)
 
     def _check_settings(self) -> None:
         check_choice("scale", self.scale, SCALES)
@@ -410,7 +408,7 @@ def load(path: str | Path) -> VARNNRegressor:
     model.fitted_ = fitted
     model.history_ = fitted.summary.get("history", [])
     model.n_features_in_ = fitted.architecture.n_inputs
-    model.feature_names_in_ = np.asarray(fitted.input_names, dtype=object)
+    model._set_names(fitted.input_names)
     return model
 
 

@@ -174,7 +174,6 @@ class Stream:
         self._hidden: Float32 = np.zeros((*grid, cell.hidden_size), np.float32)
         self._predicted: Float32 = np.zeros((*grid, 1), np.float32)
         self._activation: Float32 | None = np.zeros_like(self._hidden) if cell.activation_memory else None
-        self._nothing = np.zeros(self._width * cell.n_inputs)
 
     def _oldest(self) -> int:
         """Give the place of the window that began first; the very first ones are still short."""
@@ -194,8 +193,7 @@ class Stream:
         shape = (self.n_inputs,) if self.n_series is None else (self.n_series, self.n_inputs)
         if values.shape != shape:
             raise DataError(f"x must have shape {shape}; got {values.shape}.")
-        # 0 times infinity or NaN is NaN: one product finds any of them faster than isfinite does.
-        if np.dot(values.ravel(), self._nothing) != 0:
+        if not np.isfinite(values).all():
             raise DataError(
                 f"x must be finite; position {np.argwhere(~np.isfinite(values))[0].tolist()} is not. "
                 "Fill it first, for example with the last known value."

@@ -7,7 +7,8 @@ seed on one machine gives one result.
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -114,6 +115,34 @@ def train(
         Called after each epoch with its line of the history.
     """
     device = pick_device(config.device)
+    with _one_thread():
+        return _train_on(device, architecture, training, validation, config, seed, on_epoch)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Keep torch to one thread: its products are small here.
+
+    A second thread gains little on an idle machine, and on a busy one the threads wait for each
+    other: ten times slower was seen. A second core is better used by a second member.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _train_on(
+    device: torch.device,
+    architecture: Architecture,
+    training: Panel,
+    validation: Panel | None,
+    config: TrainConfig,
+    seed: int,
+    on_epoch: Callable[[Epoch], None] | None,
+) -> Trained:
     ends = training_ends(training, config.window)
     inputs, target = (_on(device, one) for one in (training.inputs, training.target))
     engine: Engine = ReferenceEngine(architecture, inputs, target, config.window)

@@ -1,0 +1,32 @@
+"""Random forests."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.ensemble import RandomForestRegressor
+
+from varnn.baselines.history import Precision
+from varnn.baselines.regression import Examples
+
+
+@dataclass(kw_only=True, eq=False)
+class Forest:
+    """scikit-learn's RandomForestRegressor with its defaults, and the paper's 500 trees."""
+
+    trees: int = 500
+    n_jobs: int = -1
+    random_state: int = 2025
+    model_: Any = field(default=None, init=False, repr=False)
+    precision: ClassVar[Precision] = np.float32  # scikit-learn's trees work in it anyway
+
+    def fit(self, examples: Examples, validation: Examples | None) -> None:
+        """Grow the trees; there is nothing for validation to decide."""
+        forest = RandomForestRegressor(self.trees, n_jobs=self.n_jobs, random_state=self.random_state)
+        # Threads would add the trees' predictions up in any order, and change the last digits.
+        self.model_ = forest.fit(*examples).set_params(n_jobs=1)
+
+    def predict(self, regressors: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Predict (B,) labels."""
+        return np.asarray(self.model_.predict(regressors))

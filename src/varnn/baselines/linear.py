@@ -1,0 +1,28 @@
+"""Least squares."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.linear_model import LinearRegression
+
+from varnn.baselines.history import Precision
+from varnn.baselines.regression import Examples
+
+
+@dataclass(kw_only=True, eq=False)
+class LeastSquares:
+    """scikit-learn's LinearRegression, in float64: the published digits depend on it."""
+
+    model_: Any = field(default=None, init=False, repr=False)
+    precision: ClassVar[Precision] = np.float64
+
+    def fit(self, examples: Examples, validation: Examples | None) -> None:
+        """Solve for the coefficients; there is nothing for validation to decide."""
+        # The regressors are ours to overwrite, and may be large: no copy.
+        self.model_ = LinearRegression(copy_X=False).fit(*examples)
+
+    def predict(self, regressors: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Predict (B,) labels."""
+        return np.asarray(self.model_.predict(regressors))

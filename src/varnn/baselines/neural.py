@@ -1,0 +1,76 @@
+"""Networks of one hidden layer as learners; torch is imported when one is first fitted.
+
+The settings are the paper's: 128 units, a linear head, Adam at 3e-3, batches of 128, 50 epochs, and
+the epoch that is best on the validation rows.
+"""
+
+import math
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.baselines.history import Precision, fitted
+from varnn.baselines.regression import Examples
+from varnn.errors import ConfigError, require
+
+if TYPE_CHECKING:
+    from varnn.baselines.networks import TrainedNetwork
+
+Kind = Literal["mlp", "rnn", "lstm", "gru"]
+
+
+@dataclass(eq=False)
+class Network:
+    """A network of one hidden layer.
+
+    Parameters
+    ----------
+    kind
+        ``"mlp"`` on columns; ``"rnn"``, ``"lstm"`` or ``"gru"`` on steps. The first two are ReLU
+        networks, as the paper says of all its networks; LSTM and GRU keep their standard gates.
+    hidden_size, epochs, batch_size, learning_rate
+        The paper's values by default.
+    patience
+        Epochs without a better validation error after which training ends; None never ends early.
+    device
+        ``"auto"``, ``"cpu"`` or ``"cuda"``.
+    random_state
+        Seed of weights and batches.
+
+    Attributes
+    ----------
+    trained_
+        The network and the history of its epochs. Without validation examples the last epoch is
+        kept, with them the best one.
+    """
+
+    kind: Kind
+    _: KW_ONLY
+    hidden_size: int = 128
+    epochs: int = 50
+    batch_size: int = 128
+    learning_rate: float = 3e-3
+    patience: int | None = None
+    device: str = "auto"
+    random_state: int = 2025
+    trained_: "TrainedNetwork | None" = field(default=None, init=False, repr=False)
+    precision: ClassVar[Precision] = np.float32
+
+    def fit(self, examples: Examples, validation: Examples | None) -> None:
+        """Train from fresh weights."""
+        for name in ("hidden_size", "epochs", "batch_size", "patience"):
+            size = getattr(self, name)
+            if size is not None and (not isinstance(size, int | np.integer) or size < 1):
+                raise ConfigError(f"{name} must be a whole number, at least 1; got {size!r}.")
+        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
+            raise ConfigError(f"learning_rate must be above 0; got {self.learning_rate}.")
+        require("torch", extra="train", purpose=f"the baseline {self.kind!r}")
+        from varnn.baselines import networks
+
+        self.trained_ = networks.train(self, examples, validation)
+
+    def predict(self, regressors: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Predict (B,) labels."""
+        return fitted(self.trained_, self).predict(regressors)

@@ -1,0 +1,71 @@
+"""The ``varnn`` command: one thin file per command.
+
+Exit codes: 0 good; 2 bad use or bad data, with one clear line; 1 a bug, with its traceback. Nothing
+heavy is imported before a command needs it, so that ``varnn --help`` answers at once.
+"""
+
+import sys
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from varnn.cli import bench, datasets, demo, fit, predict, stream
+from varnn.errors import VarnnError
+
+app = typer.Typer(
+    name="varnn",
+    help="Regression on streams that answer back: a predictor whose own recent errors are its memory.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+)
+app.command("demo")(demo.demo)
+app.command("fit")(fit.fit)
+app.command("predict")(predict.predict)
+app.command("stream")(stream.stream)
+app.add_typer(bench.app, name="bench")
+app.add_typer(datasets.app, name="datasets")
+
+
+@app.callback(invoke_without_command=True)
+def _main(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+) -> None:
+    if version:
+        from varnn import __version__
+
+        typer.echo(f"varnn {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+# The base of all usage errors; typer exports only its children, and may or may not bring its own click.
+_BAD_USE: Any = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
+
+
+def main() -> None:
+    """Run the command; the entry point of the console script."""
+    complaints = Console(stderr=True, soft_wrap=True, highlight=False)
+    try:
+        code = app(standalone_mode=False)
+    except VarnnError as error:
+        complaints.print(f"[red]error:[/red] {_plain(str(error))}")
+        code = 2
+    except _BAD_USE as error:
+        complaints.print(f"[red]error:[/red] {_plain(error.format_message())}")
+        code = 2
+    except (typer.Abort, KeyboardInterrupt):
+        complaints.print("stopped.")
+        code = 130
+    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
+        sys.stderr.close()
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _plain(message: str) -> str:
+    """Put a message on one line, safe from the console's own markup."""
+    return " ".join(message.split()).replace("[", "\\[")

@@ -1,0 +1,161 @@
+"""The demonstration: one made stream, three predictors and the best possible one, a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from varnn import evaluation, figures
+from varnn.datasets.synthetic import Synthetic
+from varnn.regressor import VARNNRegressor
+from varnn.report import Report
+
+NAME = "VARNN (ARM)"
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What the demonstration shows: a table, a sentence and a page."""
+
+    columns: list[str]
+    lines: list[list[str]]
+    summary: str
+    report: Report
+    comparison: evaluation.Comparison
+
+
+def run(
+    made: Synthetic,
+    *,
+    epochs: int,
+    seed: int,
+    on_epoch: Callable[[dict[str, float]], None] | None = None,
+) -> Result:
+    """Compare VARNN with persistence and a correct linear ARX under the honest protocol.
+
+    Parameters
+    ----------
+    made
+        The stream, with its best possible predictions.
+    epochs, seed
+        How long to train, and where weights and batches are drawn from.
+    on_epoch
+        Called after each epoch, for progress.
+    """
+    parts = evaluation.cut(made.panel)
+    model = VARNNRegressor(
+        "ARM",
+        window=12,
+        hidden_size=64,
+        epochs=epochs,
+        batch_size=32,
+        learning_rate=2e-3,
+        schedule="cosine",
+        patience=None,
+        scale="standard",
+        random_state=seed,
+    )
+
+    comparison = evaluation.compare(
+        made.panel,
+        ["persistence", "arx-lr", (NAME, lambda _: model)],
+        seeds=1,
+        parts=parts,
+        on_epoch=on_epoch,
+    )
+    scored = parts.scored()
+    best = made.best[parts.lead_in.rows[scored]]
+    best_mse = float(np.mean(np.square(comparison.truth - best)))
+    lines = [
+        [
+            _TITLES.get(line["model"], line["model"]),
+            f"{line['rmse']:.3f}",
+            f"{line['mae']:.3f}",
+            f"{line['skill']:.1%}",
+            f"{line['rmse'] ** 2 / best_mse:.2f}",
+            f"{line['seconds']:.1f} s",
+        ]
+        for line in comparison.rows()
+    ]
+    lines.append(
+        [
+            "best possible",
+            f"{best_mse**0.5:.3f}",
+            f"{np.mean(np.abs(comparison.truth - best)):.3f}",
+            f"{1 - best_mse / comparison.of('persistence')[0].mse:.1%}",
+            "1.00",
+            "",
+        ]
+    )
+    columns = ["model", "RMSE", "MAE", "skill over persistence", "MSE / best possible", "fit"]
+    summary = _in_words(comparison)
+    report = _page(made, model, comparison, columns, lines, summary)
+    return Result(columns, lines, summary, report, comparison)
+
+
+_TITLES = {"arx-lr": "linear ARX (4 lags)", "persistence": "persistence (last value)"}
+
+
+def _in_words(comparison: evaluation.Comparison) -> str:
+    change, p = comparison.against(NAME, "arx-lr")
+    naive, _ = comparison.against(NAME, "persistence")
+    verdict = f"{abs(change):.0%} {'below' if change < 0 else 'above'}"
+    return (
+        f"{NAME}'s mean squared error is {verdict} linear ARX's (Diebold-Mariano p = {p:.2g}) "
+        f"and {abs(naive):.0%} {'below' if naive < 0 else 'above'} persistence's."
+    )
+
+
+def _page(
+    made: Synthetic,
+    model: VARNNRegressor,
+    comparison: evaluation.Comparison,
+    columns: list[str],
+    lines: list[list[str]],
+    summary: str,
+) -> Report:
+    parts = comparison.parts
+    rows = parts.lead_in.rows[parts.scored()]
+    report = Report(
+        "VARNN on a stream that answers back",
+        f"{len(made.panel):,} rows made with drift, regime switches and volatility bursts. "
+        "64 % train, 16 % validation, 20 % test in time order; the test part was read once.",
+        summary,
+    )
+    strong = next(index for index, line in enumerate(lines) if line[0] == NAME)
+    note = "Best possible: the predictor that knows the process, its regimes and all labels so far."
+    report.add_table("Scores one step ahead", columns, lines, note=note, strong=strong)
+    switches = [row for row in made.events["regime switch"] if row >= rows[0] + 20]
+    middle = switches[0] if switches else int(rows[len(rows) // 2])
+    near = (rows >= middle - 60) & (rows < middle + 100)
+    shown = {
+        "VARNN": comparison.of(NAME)[0].predictions[near],
+        "linear ARX": comparison.of("arx-lr")[0].predictions[near],
+    }
+    report.add_figure(
+        "Around a regime switch" if switches else "A closer look",
+        figures.predictions(rows[near], comparison.truth[near], shown, events=switches[:1], unit="load"),
+        f"Truth and one-step predictions in test rows {rows[near][0]} to {rows[near][-1]}"
+        + ("; the dotted line is the switch, which no input shows." if switches else "."),
+    )
+    report.add_figure(
+        "Innovations",
+        figures.innovations(rows, comparison.errors(NAME)),
+        "Errors of VARNN on the test rows, and their autocorrelation; inside the band they look like noise.",
+    )
+    memory = model.memory(parts.lead_in)[parts.scored()]
+    report.add_figure(
+        "Residual memory",
+        figures.memory(rows[near], memory[near], events=switches[:1]),
+        "The memory VARNN made of its own recent errors, row by row over the same stretch: "
+        "brighter units carry larger corrections.",
+    )
+    report.add_figure(
+        "Learning curve",
+        figures.learning_curve(model.history_, best_epoch=model.fitted_.summary["best_epoch"][0]),
+        "Training and validation error by epoch; the weights of the best validation epoch were kept.",
+    )
+    report.add_facts("Configuration", model.get_params())
+    return report

@@ -1,0 +1,36 @@
+"""When, where and with what a result was made: every results file and page carries it."""
+
+import os
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+
+def provenance() -> dict[str, str]:
+    """Say when, where and with what something was made.
+
+    Examples
+    --------
+    >>> sorted(provenance())[:3]
+    ['date', 'machine', 'numpy']
+    """
+    facts = {"date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), "python": platform.python_version()}
+    for package in ("varnn", "numpy", "scikit-learn", "torch"):
+        try:
+            facts[package] = version(package)
+        except PackageNotFoundError:
+            facts[package] = "not installed"
+    facts["machine"] = f"{platform.system()} {platform.machine()}, {_processor()}"
+    return facts
+
+
+def _processor() -> str:
+    """Name the processor where the system tells, else give the number of cores alone."""
+    cores = f"{os.cpu_count()} cores"
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return cores
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0]}, {cores}" if names else cores

@@ -1,0 +1,118 @@
+"""Tables, figures and words -> one self-contained HTML page: no script, no network, light and dark."""
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from varnn.files import write_atomically
+from varnn.provenance import provenance
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c2430; --soft: #5b6776; --paper: #ffffff; --card: #f4f6f9;
+  --line: #dde3ea; --accent: #1d62bf; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6ebf2; --soft: #9aa7b7; --paper: #12161c;
+  --card: #1b212a; --line: #2d3642; --accent: #7db3f5; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 62rem; padding: 2rem 1.25rem 4rem; background: var(--paper);
+  color: var(--ink); font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+h1 { font-size: 1.75rem; line-height: 1.2; margin: 0 0 .3rem; }
+h2 { font-size: 1.2rem; margin: 2.6rem 0 .5rem; }
+.subtitle, figcaption, footer, .note { color: var(--soft); font-size: .92rem; }
+.summary { background: var(--card); border-left: 4px solid var(--accent); padding: .8rem 1.1rem;
+  margin: 1.2rem 0; border-radius: 0 .4rem .4rem 0; font-size: 1.05rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { padding: .42rem .7rem; text-align: right; border-bottom: 1px solid var(--line);
+  white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+th { color: var(--soft); font-weight: 600; }
+tr.strong td { font-weight: 650; color: var(--accent); }
+figure { margin: .6rem 0 0; }
+figure svg { width: 100%; height: auto; }
+footer { margin-top: 3.5rem; border-top: 1px solid var(--line); padding-top: .8rem; }
+code { font-size: .9em; background: var(--card); padding: .1em .35em; border-radius: .25em; }
+@media print { body { max-width: none; padding: 0; } figure, table { break-inside: avoid; } }
+"""
+
+
+@dataclass
+class Report:
+    """A page under construction: add parts in reading order, then write it.
+
+    Parameters
+    ----------
+    title, subtitle
+        Head of the page.
+    summary
+        What the reader should take away, in a sentence or two.
+
+    Examples
+    --------
+    >>> page = Report("A stream", "100 rows", "Nothing happened.")
+    >>> page.add_table("Scores", ["model", "RMSE"], [["persistence", "1.0"]])
+    >>> "<td>persistence</td>" in page.html()
+    True
+    """
+
+    title: str
+    subtitle: str
+    summary: str
+    parts: list[str] = field(default_factory=list)
+
+    def add_table(
+        self,
+        title: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        *,
+        note: str = "",
+        strong: int | None = None,
+    ) -> None:
+        """Add a table; ``strong`` is the row to bring out."""
+        head = "".join(f'<th scope="col">{html.escape(one)}</th>' for one in columns)
+        body = "".join(
+            ('<tr class="strong">' if index == strong else "<tr>")
+            + "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
+            + "</tr>"
+            for index, row in enumerate(rows)
+        )
+        said = f'<p class="note">{html.escape(note)}</p>' if note else ""
+        self.parts.append(
+            f"<section><h2>{html.escape(title)}</h2>"
+            f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+            f"{said}</section>"
+        )
+
+    def add_figure(self, title: str, figure: "Figure", caption: str) -> None:
+        """Add a figure; the caption also describes it to those who cannot see it."""
+        from varnn.figures import to_svg
+
+        self.parts.append(
+            f"<section><h2>{html.escape(title)}</h2><figure>{to_svg(figure, caption)}"
+            f"<figcaption>{html.escape(caption)}</figcaption></figure></section>"
+        )
+
+    def add_facts(self, title: str, facts: Mapping[str, object]) -> None:
+        """Add names and values, such as a configuration."""
+        self.add_table(title, ["setting", "value"], [[name, str(value)] for name, value in facts.items()])
+
+    def html(self) -> str:
+        """Give the whole page."""
+        made = ", ".join(f"{name} {value}" for name, value in provenance().items())
+        return (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{html.escape(self.title)}</title><style>{_STYLE}</style></head><body>"
+            f'<header><h1>{html.escape(self.title)}</h1><p class="subtitle">{html.escape(self.subtitle)}</p>'
+            f'<p class="summary">{html.escape(self.summary)}</p></header><main>{"".join(self.parts)}</main>'
+            f"<footer>Made by varnn. {html.escape(made)}.</footer></body></html>\n"
+        )
+
+    def write(self, path: str | Path) -> None:
+        """Write the page; an existing file is replaced only by a complete one."""
+        write_atomically(path, self.html().encode())

@@ -1,0 +1,156 @@
+"""The command as a person meets it: what it prints, what it writes, and how it refuses."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import varnn
+from varnn.datasets import synthetic
+
+
+def run(*arguments: str | Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from varnn.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, input=stdin, check=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with a table of two series and a model fitted to it."""
+    folder = tmp_path_factory.mktemp("cli")
+    panel = synthetic.panel("drift", rows=240)
+    frame = pd.DataFrame(panel.inputs, columns=list(panel.input_names))
+    frame.insert(0, "when", pd.date_range("2026-01-01", periods=120, freq="h").repeat(2))
+    frame.insert(1, "site", ["north", "south"] * 120)
+    frame["note"] = "x"
+    frame["load"] = panel.target
+    frame.to_csv(folder / "house.csv", index=False)
+    fitted = run(
+        *("fit", folder / "house.csv", "--target", "load", "--time", "when", "--series", "site"),
+        *("-o", folder / "m.varnn", "--epochs", "2", "--hidden-size", "8"),
+    )
+    assert fitted.returncode == 0, fitted.stderr
+    said = " ".join(fitted.stderr.split())
+    assert "240 rows in 2 series; target 'load' (0.0% missing), 5 inputs" in said
+    assert "Left out (text): note." in said
+    return folder
+
+
+def test_predictions_are_those_of_the_library_in_the_order_of_the_table(folder: Path) -> None:
+    out = folder / "out.csv"
+    done = run(
+        "predict", folder / "m.varnn", folder / "house.csv", "-o", out, "--time", "when", "--series", "site"
+    )
+    assert done.returncode == 0, done.stderr
+    written = pd.read_csv(out)
+    assert written.columns.tolist() == ["when", "site", "load", "prediction"]
+    panel = varnn.Panel.read(folder / "house.csv", target="load", time="when", series="site")
+    expected = panel.in_caller_order(varnn.load(folder / "m.varnn").predict(panel))
+    np.testing.assert_allclose(written["prediction"], expected, rtol=1e-9)
+
+
+def test_a_table_without_the_target_is_predicted_in_closed_loop(folder: Path) -> None:
+    table = pd.read_csv(folder / "house.csv").drop(columns="load").head(10)
+    table.to_csv(folder / "unlabelled.csv", index=False)
+    out = folder / "out.parquet"
+    done = run("predict", folder / "m.varnn", folder / "unlabelled.csv", "-o", out, "--series", "site")
+    assert done.returncode == 0, done.stderr
+    assert "in closed loop" in done.stderr
+    assert pd.read_parquet(out)["prediction"].notna().all()
+
+
+def test_a_stream_of_json_lines_equals_the_library(folder: Path) -> None:
+    model = varnn.load(folder / "m.varnn")
+    names = model.fitted_.input_names
+    x = dict(zip(names, [0.1, 0.2, 0.3, 0.4, 0.5], strict=True))
+    lines = [
+        {"series": "a", "x": x},
+        {"series": "a", "y": 1.5},
+        {"series": "b", "x": list(x.values()), "y": None},
+        {"series": "a", "x": x, "y": 2.0},
+        {"series": "a", "y": 1.0},
+        {"series": "a", "x": {"demand": 1}},
+        {"neither": 1},
+    ]
+    text = "\n".join([*map(json.dumps, lines), "not json", "", "[1]"])
+    done = run("stream", folder / "m.varnn", stdin=text)
+    assert done.returncode == 0, done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    live = model.stream()
+    first = live.predict(x)
+    assert answers[0] == {"series": "a", "prediction": first}
+    assert answers[1] == {"series": "a", "innovation": live.observe(1.5)}
+    assert answers[2] == {"series": "b", "prediction": first, "innovation": None}
+    assert answers[3] == {"series": "a", "prediction": live.predict(x), "innovation": live.observe(2.0)}
+    assert "Call predict(x) first" in answers[4]["error"]
+    assert "lacks" in answers[5]["error"]
+    assert "must be an object" in answers[6]["error"]
+    assert "line 8 is not JSON" in answers[7]["error"]
+    assert "line 10 must be an object" in answers[8]["error"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "absent.csv", "--target", "load", "-o", "x.varnn"], "there is no file"),
+        (["fit", "house.csv", "--target", "laod", "-o", "x.varnn"], "Did you mean 'load'"),
+        (["fit", "house.csv", "--target", "load", "--time", "when", "-o", "x.varnn"], "row 1 repeats"),
+        (["fit", "house.csv", "--target", "load", "-o", "nowhere/x.varnn"], "does not exist"),
+        (
+            ["fit", "house.csv", "--target", "load", "-o", "x.varnn", "--variant", "RAM"],
+            "variant must be one of",
+        ),
+        (["fit", "house.csv", "--target", "note", "-o", "x.varnn"], "must hold numbers"),
+        (["fit", "empty.csv", "--target", "load", "-o", "x.varnn"], "cannot be read as a table"),
+        (["fit", "one.csv", "--target", "y", "-o", "x.varnn"], "too short"),
+        (["fit", "unknown.csv", "--target", "y", "-o", "x.varnn"], "nothing to learn from"),
+        (["fit", "house.csv"], "--target"),
+        (["predict", "house.csv", "house.csv", "-o", "x.csv"], "not a file of this library"),
+        (["predict", "m.varnn", "one.csv", "-o", "x.csv"], "is not in the table"),
+        (["stream", "absent.varnn"], "there is no model file"),
+        (["dmeo"], "No such command 'dmeo'"),
+        (["demo", "--rows", "3"], "500"),
+    ],
+)
+def test_bad_use_is_one_line_and_exit_code_2(folder: Path, arguments: list[str], message: str) -> None:
+    (folder / "empty.csv").write_text("")
+    (folder / "one.csv").write_text("x,y\n1,2\n")
+    (folder / "unknown.csv").write_text("x,y\n" + "1,\n" * 50)
+    paths = [folder / one if one.endswith((".csv", ".varnn")) else one for one in arguments]
+    done = run(*paths)
+    assert done.returncode == 2
+    assert message in done.stderr
+    *said, complaint = done.stderr.strip().splitlines()
+    assert complaint.startswith("error: ")
+    assert not any("error" in line.lower() or "Traceback" in line for line in said)
+    assert done.stdout == ""
+    assert not list(folder.rglob("x.*"))
+
+
+def test_the_demonstration_writes_its_report(tmp_path: Path) -> None:
+    done = run("demo", "-o", tmp_path / "report.html", "--rows", "1200", "--epochs", "2")
+    assert done.returncode == 0, done.stderr
+    assert "best possible" in done.stdout
+    page = (tmp_path / "report.html").read_text()
+    for title in (
+        "Around a regime switch",
+        "Innovations",
+        "Residual memory",
+        "Learning curve",
+        "Configuration",
+    ):
+        assert f"<h2>{title}</h2>" in page
+    assert page.count("<svg") == page.count('role="img"') == 4
+    assert "http" not in page.replace("http://www.w3.org", ""), "the page asks the network for nothing"
+
+
+def test_the_stream_benchmark_prints_its_peers(tmp_path: Path) -> None:
+    done = run("bench", "stream", "--rounds", "1", "--json", tmp_path / "b.json")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads((tmp_path / "b.json").read_text())
+    assert figures["timings"][0]["contender"] == "varnn Stream"
+    assert "river" in done.stdout
