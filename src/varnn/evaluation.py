@@ -59,6 +59,17 @@ class Parts:
     lead_in: Panel
     protocol: ProtocolName
 
+    @property
+    def unit(self) -> float:
+        """Range of the target over all rows before the test part: the paper's unit of error.
+
+        Both protocols thereby print in the same unit, whatever they train on.
+        """
+        known = self.train.target
+        if self.protocol != "paper":
+            known = np.concatenate([known, self.validation.target])
+        return float(np.nanmax(known) - np.nanmin(known)) or 1.0
+
     def scored(self) -> npt.NDArray[np.bool_]:
         """Mark the rows of ``lead_in`` that are scored: test rows with a known target.
 
@@ -112,7 +123,7 @@ class Score:
     mse, rmse, mae
         In the target's own units.
     scaled_mse
-        Mean squared error in min-max units of the training target, as the paper prints.
+        Mean squared error in units of the target's range before the test part, as the paper prints.
     median_series_mse
         Median over series of each series' own mean squared error, own units.
     skill
@@ -280,7 +291,6 @@ def _score(
     series = np.repeat(np.arange(parts.lead_in.n_series), parts.lead_in.lengths)[scored]
     counts = np.bincount(series, minlength=parts.lead_in.n_series)
     sums = np.bincount(series, weights=errors**2, minlength=parts.lead_in.n_series)
-    spread = float(np.nanmax(parts.train.target) - np.nanmin(parts.train.target)) or 1.0
     mse = float(np.mean(errors**2))
     return Score(
         model=name,
@@ -288,7 +298,7 @@ def _score(
         mse=mse,
         rmse=mse**0.5,
         mae=float(np.mean(np.abs(errors))),
-        scaled_mse=mse / spread**2,
+        scaled_mse=mse / parts.unit**2,
         median_series_mse=float(np.median(sums[counts > 0] / counts[counts > 0])),
         skill=1 - mse / reference if reference else 0.0,
         seconds=seconds,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_INK = "#010203"  # stands for the page's text colour until the SVG is written
+INK = "#010203"  # stands for the page's text colour until the SVG is written
 COLOURS = ("#3b7dd8", "#e07b39", "#3a9d6b", "#b05cc6", "#c9a227", "#d1495b", "#6c8a9b")
 
 Values = npt.NDArray[Any]
@@ -35,8 +35,8 @@ def new_figure(width: float = 9.0, height: float = 3.2, panels: int = 1) -> tupl
     axes = [figure.add_subplot(1, panels, index + 1) for index in range(panels)]
     for one in axes:
         one.spines[["top", "right"]].set_visible(False)
-        one.spines[["left", "bottom"]].set_color(_INK)
-        one.tick_params(colors=_INK, labelsize=9)
+        one.spines[["left", "bottom"]].set_color(INK)
+        one.tick_params(colors=INK, labelsize=9)
         one.patch.set_alpha(0)
     figure.patch.set_alpha(0)
     return figure, axes
@@ -48,18 +48,18 @@ def to_svg(figure: Figure, alt: str) -> str:
 
     for one in figure.axes:
         for text in (one.title, one.xaxis.label, one.yaxis.label):
-            text.set_color(_INK)
+            text.set_color(INK)
         legend = one.get_legend()
         if legend is not None:
             legend.get_frame().set_alpha(0)
             for text in legend.get_texts():
-                text.set_color(_INK)
+                text.set_color(INK)
     buffer = io.StringIO()
     # Ids in an SVG are hashes with this salt: one per figure, or two figures on a page would collide.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": alt, "font.family": "sans-serif"}):
         figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     svg = buffer.getvalue()
-    svg = svg[svg.index("<svg") :].replace(_INK, "currentColor")
+    svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
     return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(alt)}" ', 1)
 
 
@@ -73,7 +73,7 @@ def predictions(
 ) -> Figure:
     """Draw truth and predictions over the same rows, with a line at each event."""
     figure, (axes,) = new_figure()
-    axes.plot(rows, truth, color=_INK, linewidth=1.1, label="truth", alpha=0.75)
+    axes.plot(rows, truth, color=INK, linewidth=1.1, label="truth", alpha=0.75)
     for (name, values), colour in zip(predicted.items(), COLOURS, strict=False):
         axes.plot(rows, values, color=colour, linewidth=1.3, label=name)
     for event in events:
@@ -89,7 +89,7 @@ def innovations(rows: Values, errors: Values, *, unit: str = "") -> Figure:
     """Draw errors over time, and their autocorrelation with the band of white noise."""
     figure, (over_time, lags) = new_figure(panels=2)
     over_time.plot(rows, errors, color=COLOURS[0], linewidth=0.7)
-    over_time.axhline(0, color=_INK, linewidth=0.8)
+    over_time.axhline(0, color=INK, linewidth=0.8)
     over_time.set_xlabel("row")
     over_time.set_ylabel(f"innovation {unit}".strip())
     over_time.margins(x=0.01)
@@ -100,7 +100,7 @@ def innovations(rows: Values, errors: Values, *, unit: str = "") -> Figure:
     correlations = [float(centred[lag:] @ centred[:-lag]) / scale for lag in range(1, count + 1)]
     lags.bar(np.arange(1, count + 1), correlations, color=COLOURS[0], width=0.7)
     lags.axhspan(-2 / len(known) ** 0.5, 2 / len(known) ** 0.5, color=COLOURS[6], alpha=0.25, linewidth=0)
-    lags.axhline(0, color=_INK, linewidth=0.8)
+    lags.axhline(0, color=INK, linewidth=0.8)
     lags.set_xlabel("lag (rows)")
     lags.set_ylabel("autocorrelation")
     return figure
@@ -123,7 +123,7 @@ def memory(rows: Values, states: Values, *, events: Sequence[int] = ()) -> Figur
     axes.set_xlabel("row")
     axes.set_ylabel("memory unit")
     bar = figure.colorbar(image, ax=axes, pad=0.01)
-    bar.ax.tick_params(colors=_INK, labelsize=8)
+    bar.ax.tick_params(colors=INK, labelsize=8)
     return figure
 
 
@@ -145,7 +145,7 @@ def learning_curve(history: Sequence[Mapping[str, float]], *, best_epoch: int | 
                 label="validation" if label else None,
             )
     if best_epoch is not None:
-        axes.axvline(best_epoch, color=_INK, linestyle=":", linewidth=1.2, label=f"kept: epoch {best_epoch}")
+        axes.axvline(best_epoch, color=INK, linestyle=":", linewidth=1.2, label=f"kept: epoch {best_epoch}")
     losses = [value for line in history for name, value in line.items() if name.endswith("loss")]
     if max(losses) > 8 * min(losses):
         axes.set_yscale("log")

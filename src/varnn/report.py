@@ -18,7 +18,7 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { --ink: #e6ebf2; --soft: #9aa7b7; --paper: #12161c;
   --card: #1b212a; --line: #2d3642; --accent: #7db3f5; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 62rem; padding: 2rem 1.25rem 4rem; background: var(--paper);
+body { margin: 0 auto; max-width: 68rem; padding: 2rem 1.25rem 4rem; background: var(--paper);
   color: var(--ink); font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
 h1 { font-size: 1.75rem; line-height: 1.2; margin: 0 0 .3rem; }
 h2 { font-size: 1.2rem; margin: 2.6rem 0 .5rem; }
@@ -32,6 +32,9 @@ th, td { padding: .42rem .7rem; text-align: right; border-bottom: 1px solid var(
 th:first-child, td:first-child { text-align: left; }
 th { color: var(--soft); font-weight: 600; }
 tr.strong td { font-weight: 650; color: var(--accent); }
+dt { font-weight: 650; margin-top: .8rem; }
+dd { margin: .1rem 0 0; }
+td.text { white-space: normal; text-align: left; min-width: 14rem; }
 figure { margin: .6rem 0 0; }
 figure svg { width: 100%; height: auto; }
 footer { margin-top: 3.5rem; border-top: 1px solid var(--line); padding-top: .8rem; }
@@ -77,7 +80,7 @@ class Report:
         head = "".join(f'<th scope="col">{html.escape(one)}</th>' for one in columns)
         body = "".join(
             ('<tr class="strong">' if index == strong else "<tr>")
-            + "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
+            + "".join(_cell(one) for one in row)
             + "</tr>"
             for index, row in enumerate(rows)
         )
@@ -96,6 +99,14 @@ class Report:
             f"<section><h2>{html.escape(title)}</h2><figure>{to_svg(figure, caption)}"
             f"<figcaption>{html.escape(caption)}</figcaption></figure></section>"
         )
+
+    def add_points(self, title: str, points: Sequence[tuple[str, str]]) -> None:
+        """Add a list of points, each a heading and a text."""
+        if points:
+            listed = "".join(
+                f"<dt>{html.escape(head)}</dt><dd>{html.escape(text)}</dd>" for head, text in points
+            )
+            self.parts.append(f"<section><h2>{html.escape(title)}</h2><dl>{listed}</dl></section>")
 
     def add_facts(self, title: str, facts: Mapping[str, object]) -> None:
         """Add names and values, such as a configuration."""
@@ -116,3 +127,9 @@ class Report:
     def write(self, path: str | Path) -> None:
         """Write the page; an existing file is replaced only by a complete one."""
         write_atomically(path, self.html().encode())
+
+
+def _cell(text: str) -> str:
+    """Give a table cell; long text may wrap, numbers stay on one line."""
+    opening = '<td class="text">' if len(text) > 28 else "<td>"
+    return f"{opening}{html.escape(text)}</td>"

@@ -2,6 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from varnn.paper.jobs import Job, Outcome
 
 Line = dict[str, float]
 
@@ -30,3 +34,20 @@ def training_bar(title: str, epochs: int) -> Iterator[Callable[[Line], None]]:
 
         yield on_epoch
         progress.update(task, completed=epochs)
+
+
+@contextmanager
+def jobs_bar(total: int) -> "Iterator[Callable[[Job, Outcome], None]]":
+    """Show jobs done, the latest one and the time left; gives the function to call after each job."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("starting", total=total)
+
+        def on_done(job: "Job", outcome: "Outcome") -> None:
+            progress.update(task, advance=1, description=f"{job}: test {outcome.test:.6f}")
+
+        yield on_done

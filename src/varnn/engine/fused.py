@@ -19,8 +19,11 @@ Backwards, with d(.) for the derivative of the loss and g_t = d(y_hat_t), from g
     d(w_e) = sum of e_t d(a_t)     d(b_e) = sum of d(a_t)        d(C) = sum of h_t' d(a_t)
 
 Sums over rows and steps are one product each, of buffers that hold all steps; so is x_t W_x. Without
-activation memory d(z_t) is g_t times something known after the forward pass, so d(z_t) W_m' is one
-product over all steps too; in RM with all labels d(a_t-1) is g_t times something known as well.
+activation memory d(z_t) = g_t [z_t > 0] * w_o, where only g_t is not known after the forward pass: then
+d(z_t) W_m' is one product over all steps too, and in RM with all labels nothing but g is left to a loop.
+There the buffer of u becomes [z > 0] and then g * [z > 0], and with R = sum of F_t' (g_t [z_t > 0]) ::
+
+    d(W) = R * w_o      d(w_o) = sum over the rows of R * W
 """
 
 from functools import lru_cache
@@ -29,7 +32,7 @@ import torch
 from torch import Tensor
 
 from varnn.cell import Architecture
-from varnn.engine import unpack
+from varnn.engine.workspace import Matrices, Workspace, count_weights
 
 # gradient * [value > 0] and gradient * (1 - value^2), each in one pass
 _relu_slope = torch.ops.aten.threshold_backward.grad_input
@@ -71,19 +74,18 @@ class FusedEngine:
         self.target = target
         self.any_missing = bool(target.isnan().any())
         # With no memory of any kind the last row alone decides.
-        self.steps = 1 if architecture.residual == "none" and not architecture.activation_memory else window
-        self._offsets = torch.arange(1 - self.steps, 1, device=target.device)[:, None]  # (w, 1)
-        self._weights: _Matrices | None = None
-        self._gradient = _Matrices(architecture, inputs.new_zeros(count_weights(architecture)))
-        self._workspace = lru_cache(maxsize=2)(
-            lambda batch: _Workspace(architecture, self.steps, batch, like=inputs)
-        )
+        steps = 1 if architecture.residual == "none" and not architecture.activation_memory else window
+        self.steps = steps
+        self._offsets = torch.arange(1 - steps, 1, device=target.device)[:, None]  # (w, 1)
+        self._weights: Matrices | None = None
+        self._gradient = Matrices(architecture, inputs.new_zeros(count_weights(architecture)))
+        self._workspace = lru_cache(maxsize=2)(lambda batch: Workspace(architecture, steps, batch, inputs))
 
     @torch.inference_mode()
     def loss_and_gradient(self, flat: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
         """Give the mean squared error of the windows ending at rows ``ends``, and its gradient."""
         if self._weights is None or self._weights.flat is not flat:
-            self._weights = _Matrices(self.architecture, flat)
+            self._weights = Matrices(self.architecture, flat)
         weights, work = self._weights, self._workspace(len(ends))
         self._gather(work, ends)
         self._forward(work, weights)
@@ -93,10 +95,10 @@ class FusedEngine:
             self._backward_with_activation(work, weights)
         else:
             self._backward(work, weights)
-        self._sum_over_steps(work, self._gradient)
+        self._sum_over_steps(work, weights, self._gradient)
         return loss, self._gradient.flat
 
-    def _gather(self, work: "_Workspace", ends: Tensor) -> None:
+    def _gather(self, work: Workspace, ends: Tensor) -> None:
         """Copy the windows' inputs and labels, all steps at once."""
         torch.add(self._offsets, ends, out=work.rows)
         torch.index_select(self.inputs, 0, work.rows_flat, out=work.x_flat)
@@ -106,7 +108,7 @@ class FusedEngine:
             work.missing_all.copy_(missing[:, :, None])
             work.error_all.masked_fill_(missing, 0)  # any number will do: nothing is learnt from it
 
-    def _forward(self, work: "_Workspace", weights: "_Matrices") -> None:
+    def _forward(self, work: Workspace, weights: Matrices) -> None:
         torch.addmm(weights.fusion_bias, work.x_flat, weights.of_inputs, out=work.z_flat)
         work.error_all.sub_(weights.readout_bias)
         for t in range(self.steps):
@@ -116,7 +118,7 @@ class FusedEngine:
             torch.clamp_min(work.z[t], 0, out=work.u[t])
             work.error[t].addmv_(work.u[t], weights.readout, alpha=-1)
 
-    def _remember(self, work: "_Workspace", weights: "_Matrices", t: int) -> None:
+    def _remember(self, work: Workspace, weights: Matrices, t: int) -> None:
         """Write h_t, from the error and the memory of the step before."""
         if self.architecture.residual == "none":
             return
@@ -134,19 +136,19 @@ class FusedEngine:
         if self.any_missing:
             h.lerp_(work.h[t - 1], work.missing[t - 1])  # weights of 0 and 1: new, or held
 
-    def _backward(self, work: "_Workspace", weights: "_Matrices") -> None:
-        _relu_slope(weights.readout.expand_as(work.z_all), work.z_all, 0, grad_input=work.dz_all)  # d(z) / g
+    def _backward(self, work: Workspace, weights: Matrices) -> None:
+        work.z_all.sign_()  # u is never negative, so this is [z > 0]
         if self.steps > 1:
-            work.pad_state(weights)
-            torch.mm(work.dz_later, work.of_state_t, out=work.dstate_flat)  # d(z) W_m' / g
+            torch.mul(weights.of_state, weights.readout, out=work.of_state)
+            torch.mm(work.z_later, work.of_state_t, out=work.dstate_flat)  # d(z) W_m' / g
             if self.architecture.accumulate or self.any_missing:
                 for t in range(self.steps - 1, 0, -1):
                     self._backward_memory(work, weights, t, work.dh[t - 1].mul_(work.g_column[t]))
             else:
                 self._backward_scalars(work, weights)
-        work.dz_all.mul_(work.g_all_column)
+        work.z_all.mul_(work.g_all_column)
 
-    def _backward_scalars(self, work: "_Workspace", weights: "_Matrices") -> None:
+    def _backward_scalars(self, work: Workspace, weights: Matrices) -> None:
         """RM with all labels: what links g_t-1 to g_t is known for all steps at once."""
         if self.architecture.residual == "scalar":
             torch.neg(work.dh_all[:, :, 0], out=work.link_all)
@@ -157,8 +159,8 @@ class FusedEngine:
             torch.mul(work.g[t], work.link[t - 1], out=work.g[t - 1])
         work.da_all.mul_(work.g_all_column[1:])
 
-    def _backward_with_activation(self, work: "_Workspace", weights: "_Matrices") -> None:
-        work.pad_state(weights)
+    def _backward_with_activation(self, work: Workspace, weights: Matrices) -> None:
+        work.of_state.copy_(weights.of_state)
         torch.mul(work.g_column[-1], weights.readout, out=work.du)
         for t in range(self.steps - 1, -1, -1):
             _relu_slope(work.du, work.z[t], 0, grad_input=work.z[t])  # d(z) takes the place of z
@@ -167,7 +169,7 @@ class FusedEngine:
                 self._backward_memory(work, weights, t, work.dh_now)
                 work.du.addcmul_(work.g_column[t - 1], weights.readout)
 
-    def _backward_memory(self, work: "_Workspace", weights: "_Matrices", t: int, dh: Tensor) -> None:
+    def _backward_memory(self, work: Workspace, weights: Matrices, t: int, dh: Tensor) -> None:
         """Turn ``dh``, which comes as d(z_t) W_m', into d(a_t-1) and g_t-1."""
         if self.architecture.residual == "none":
             return
@@ -192,117 +194,16 @@ class FusedEngine:
             _tanh_slope(dh, h, grad_input=out)
         return out
 
-    def _sum_over_steps(self, work: "_Workspace", gradient: "_Matrices") -> None:
-        torch.mm(work.fused_t, work.dz_flat, out=gradient.of_fused)
-        torch.mv(work.u_t, work.g_flat, out=gradient.readout)
+    def _sum_over_steps(self, work: Workspace, weights: Matrices, gradient: Matrices) -> None:
+        torch.mm(work.fused_t, work.z_flat, out=gradient.of_fused)  # z holds d(z), or g * [z > 0]
+        if self.architecture.activation_memory:
+            torch.mv(work.u_t, work.g_flat, out=gradient.readout)
+        else:
+            torch.mul(gradient.of_fused, weights.of_fused, out=work.products)
+            torch.sum(work.products, 0, out=gradient.readout)
+            gradient.of_fused.mul_(weights.readout)
         torch.dot(work.g_flat, work.error_and_one[1], out=gradient.readout_bias)
         if self.architecture.residual == "projected" and self.steps > 1:
             torch.mm(work.error_and_one_earlier, work.da_flat, out=gradient.of_error)
             if self.architecture.accumulate:
                 torch.mm(work.h_earlier_t, work.da_flat, out=gradient.carry)
-
-
-def count_weights(architecture: Architecture) -> int:
-    """Give the length of the flat vector of a cell.
-
-    Examples
-    --------
-    >>> count_weights(Architecture.of("RM", n_inputs=2, hidden_size=4, memory_size=3))
-    35
-    """
-    return sum(rows * columns for rows, columns in architecture.shapes.values())
-
-
-class _Matrices:
-    """One flat vector as the matrices of the equations above; all are views."""
-
-    def __init__(self, architecture: Architecture, flat: Tensor) -> None:
-        self.flat = flat
-        named = unpack(architecture, flat)
-        fused, hidden = architecture.shapes["fusion"]
-        self.of_fused = flat[: (fused + 1) * hidden].view(fused + 1, hidden)  # [W_x; W_m; W_a; b]
-        self.of_inputs = named.fusion[: architecture.n_inputs]
-        self.of_state = named.fusion[_state_begin(architecture) :]
-        self.fusion_bias = named.fusion_bias[0]
-        self.readout = named.readout[:, 0]
-        self.readout_bias = named.readout_bias[0, 0]
-        if architecture.residual == "projected":
-            begin = (fused + 2) * hidden + 1
-            self.of_error = flat[begin : begin + 2 * architecture.memory_size].view(2, -1)  # [w_e; b_e]
-            self.error, self.error_bias = self.of_error
-        if architecture.accumulate:
-            self.carry, self.carry_t = named.carry, named.carry.t()
-
-
-class _Workspace:
-    """Buffers of all steps for one batch size, and the views of them that the passes use.
-
-    ``x_all`` is (w, B, ...), ``x`` the same as one tensor a step, ``x_flat`` (w B, ...), ``x_t`` that
-    transposed; a view costs about as much to make as a small operation, so each is made once.
-    """
-
-    def __init__(self, architecture: Architecture, steps: int, batch: int, like: Tensor) -> None:
-        hidden = architecture.hidden_size
-        fused, _ = architecture.shapes["fusion"]
-        h_begin, u_begin = architecture.n_inputs, architecture.n_inputs + architecture.memory_size
-        state_begin = _state_begin(architecture)
-
-        # F with its ones; h_0 and u_-1 stay zero. One step more than the window, where the last u goes.
-        fused_all = like.new_zeros(steps + 1, batch, fused + 1)
-        fused_all[:, :, -1] = 1
-        self.fused_t = fused_all[:-1].flatten(0, 1).t()
-        self.x_flat = fused_all[:-1, :, :h_begin].flatten(0, 1)
-        self.h = fused_all[:, :, h_begin:u_begin].unbind()
-        self.h_later = fused_all[1:-1, :, h_begin:u_begin]
-        self.h_earlier_t = fused_all[: steps - 1, :, h_begin:u_begin].flatten(0, 1).t()
-        self.state = fused_all[:, :, state_begin:fused].unbind()
-        self.rows = torch.empty(steps, batch, dtype=torch.int64, device=like.device)
-        self.rows_flat = self.rows.view(-1)
-
-        self.z_all = like.new_empty(steps, batch, hidden)
-        self.z, self.z_flat = self.z_all.unbind(), self.z_all.flatten(0, 1)
-        u_all = fused_all[1:, :, u_begin:fused] if architecture.activation_memory else self.z_all
-        self.u, self.u_t = u_all.unbind(), u_all.flatten(0, 1).t()
-
-        self.error_and_one = like.new_ones(2, steps * batch)
-        self.error_and_one_earlier = self.error_and_one[:, : (steps - 1) * batch]
-        self.error_all = self.error_and_one[0].view(steps, batch)
-        self.error, self.error_column = self.error_all.unbind(), self.error_all[:, :, None].unbind()
-        self.missing_all = like.new_zeros(steps, batch, 1)
-        self.missing = self.missing_all.unbind()
-
-        self.g_all_column = like.new_zeros(steps, batch, 1)
-        self.g, self.g_column = self.g_all_column[:, :, 0].unbind(), self.g_all_column.unbind()
-        self.g_flat = self.g_all_column.view(-1)
-        self.link_all = like.new_empty(steps - 1, batch)
-        self.link, self.link_flat = self.link_all.unbind(), self.link_all.view(-1)
-        self.da_all = like.new_zeros(steps - 1, batch, architecture.memory_size)
-        self.da, self.da_flat = self.da_all.unbind(), self.da_all.flatten(0, 1)
-        self.dh_held = like.new_empty(batch, architecture.memory_size)
-
-        # BLAS is up to twice as fast at widths that are a multiple of 16: [W_m; W_a] gets rows of zeros.
-        n_state = fused - state_begin
-        width = -(-n_state // 16) * 16
-        of_state = like.new_zeros(width, hidden)
-        self.of_state, self.of_state_t = of_state[:n_state], of_state.t()
-        if architecture.activation_memory:
-            self.dz_flat = self.z_flat
-            self.dstate = like.new_empty(batch, width)
-            self.dh_now = self.dstate[:, : u_begin - state_begin]
-            self.du = self.dstate[:, u_begin - state_begin : n_state]
-        else:
-            self.dz_all = like.new_empty(steps, batch, hidden)
-            self.dz_flat, self.dz_later = self.dz_all.flatten(0, 1), self.dz_all[1:].flatten(0, 1)
-            dstate_all = like.new_empty(steps - 1, batch, width)
-            self.dstate_flat = dstate_all.flatten(0, 1)
-            self.dh_all = dstate_all[:, :, :n_state]
-            self.dh = self.dh_all.unbind()
-
-    def pad_state(self, weights: _Matrices) -> None:
-        """Take over the weights of the state."""
-        self.of_state.copy_(weights.of_state)
-
-
-def _state_begin(architecture: Architecture) -> int:
-    """Give the first row of [W_m; W_a] in the fusion matrix; without residual memory it is [W_a] alone."""
-    return architecture.n_inputs + architecture.memory_size * (architecture.residual == "none")

@@ -1,0 +1,71 @@
+"""``varnn reproduce``: the whole paper from one command, with its errata."""
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def reproduce(
+    what: Annotated[str, typer.Argument(help="table1, table2, table3, ablations, figures or all.")] = "all",
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="appliances, bidmc or beijing; may be repeated.")
+    ] = None,
+    models: Annotated[str | None, typer.Option(help="Models to run, separated by commas.")] = None,
+    seeds: Annotated[int, typer.Option(help="Seeds of each model that draws.", min=1)] = 3,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A slice of about three minutes on two cores.")
+    ] = False,
+    trees: Annotated[int, typer.Option(help="Trees of a forest on BIDMC and Beijing.", min=1)] = 500,
+    workers: Annotated[int | None, typer.Option(help="Jobs at a time; default: one per core.", min=1)] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write into.")] = Path("results"),
+) -> None:
+    """Run the paper's tables, figures and ablations; print ours beside the published figures.
+
+    Finished jobs are kept in OUTPUT/jobs: interrupt it, run it again, and it goes on.
+    """
+    from rich.console import Console
+
+    from varnn.cli.options import listed
+    from varnn.cli.progress import jobs_bar
+    from varnn.paper import output as writer
+    from varnn.paper.findings import gather
+    from varnn.paper.plan import TABLES, Scope
+    from varnn.paper.published import DATASETS
+    from varnn.paper.runner import Cache, run_all
+
+    scope = Scope(
+        tables=TABLES if what == "all" else (what,),
+        data=tuple(dataset) if dataset else DATASETS,
+        models=listed(models),
+        seeds=seeds,
+        quick=quick,
+        trees=trees,
+    )
+    _need_data(scope.data)
+    jobs = scope.jobs()
+    began = time.perf_counter()
+    with jobs_bar(len(jobs)) as on_done:
+        outcomes = run_all(jobs, Cache(output / "jobs"), workers=workers, on_done=on_done)
+    command = " ".join(["varnn", *sys.argv[1:]])
+    # Cached jobs count with the time they took, so that a resumed run does not look quick.
+    seconds = max(time.perf_counter() - began, sum(one.seconds for one in outcomes.values()) / (workers or 2))
+    findings = gather(scope, outcomes, command=command, seconds=seconds)
+    paths = writer.write(findings, output)
+    console = Console()
+    console.print(findings.summary, markup=False)
+    for erratum in findings.errata:
+        console.print(erratum.title, style="bold", markup=False)
+        console.print(f"  printed: {erratum.printed}\n  found:   {erratum.found}", markup=False)
+    console.print(f"Written to {output}: {', '.join(path.name for path in paths)}")
+
+
+def _need_data(names: Sequence[str]) -> None:
+    """Complain now, in one line, when a data set is not here; a long run should not start without it."""
+    from varnn import datasets
+
+    for name in names:
+        datasets.load(name, download=False)

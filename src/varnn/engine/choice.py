@@ -1,0 +1,76 @@
+"""Which engine trains a cell: the fastest that can, unless one is asked for by name."""
+
+from importlib.util import find_spec
+from typing import Literal, get_args
+
+from torch import Tensor
+
+from varnn.cell import Architecture
+from varnn.engine import Engine
+from varnn.engine.adam import FlatAdam
+from varnn.engine.fused import FusedEngine
+from varnn.engine.reference import ReferenceEngine
+from varnn.errors import check_choice, require
+
+EngineName = Literal["auto", "reference", "fused", "compiled"]
+
+
+def make_engine(
+    name: EngineName, architecture: Architecture, inputs: Tensor, target: Tensor, window: int
+) -> Engine:
+    """Make the engine of a name.
+
+    Parameters
+    ----------
+    name
+        ``"reference"`` is the readable one, ``"fused"`` runs any cell anywhere, ``"compiled"`` runs
+        RM on the CPU and needs numba. ``"auto"`` is ``"compiled"`` where that can run, else ``"fused"``.
+    architecture
+        The cell.
+    inputs, target
+        All rows, (N, D) and (N,), scaled, on the device to compute on.
+    window
+        Rows in a window.
+
+    Examples
+    --------
+    >>> import torch
+    >>> cell = Architecture.of("ARM", n_inputs=2)
+    >>> type(make_engine("auto", cell, torch.zeros(9, 2), torch.zeros(9), window=3)).__name__
+    'FusedEngine'
+    """
+    check_choice("engine", name, get_args(EngineName))
+    if name == "reference":
+        return ReferenceEngine(architecture, inputs, target, window)
+    if name == "fused" or (name == "auto" and not _can_compile(architecture, inputs)):
+        return FusedEngine(architecture, inputs, target, window)
+    require("numba", extra="fast", purpose="engine='compiled'")
+    from varnn.engine.compiled import CompiledEngine
+
+    return CompiledEngine(architecture, inputs, target, window)
+
+
+def make_adam(engine: Engine, flat: Tensor, learning_rate: float) -> FlatAdam:
+    """Make the optimiser of the weights ``flat`` that is fastest beside an engine.
+
+    Examples
+    --------
+    >>> import torch
+    >>> cell = Architecture.of("ARM", n_inputs=2)
+    >>> engine = make_engine("auto", cell, torch.zeros(9, 2), torch.zeros(9), window=3)
+    >>> make_adam(engine, torch.zeros(4), learning_rate=0.01).learning_rate
+    0.01
+    """
+    if isinstance(engine, ReferenceEngine | FusedEngine):
+        return FlatAdam(flat, learning_rate)
+    from varnn.engine.compiled import CompiledAdam
+
+    return CompiledAdam(flat, learning_rate)
+
+
+def _can_compile(architecture: Architecture, inputs: Tensor) -> bool:
+    if inputs.device.type != "cpu" or find_spec("numba") is None:
+        return False
+    from varnn.engine.compiled import supports  # not at the top: it loads numba
+
+    return supports(architecture)

@@ -1,0 +1,5 @@
+"""The paper, reproduced: published -> plan -> jobs -> runner -> tables, errata, drawings -> output.
+
+Every number of the paper is data (``published.json``), every number of ours is the result of a job
+with a full configuration, and every verdict is computed from the two.
+"""

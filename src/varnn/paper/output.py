@@ -1,0 +1,225 @@
+"""Tables, errata and drawings -> report.html, results.md, results.csv, results.json and SVG files."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from varnn.figures import to_svg
+from varnn.files import write_atomically
+from varnn.paper.drawings import Drawing
+from varnn.paper.errata import Erratum
+from varnn.paper.published import TITLES, published
+from varnn.paper.tables import Cell
+from varnn.provenance import provenance
+from varnn.report import Report
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Findings:
+    """All that a reproduction found."""
+
+    command: str
+    seconds: float
+    table1: list[dict[str, Any]]
+    cells: list[Cell]
+    ablations: list[Cell]
+    significance: list[dict[str, Any]]
+    complexity: list[dict[str, Any]]
+    errata: list[Erratum]
+    drawings: list[Drawing]
+
+    @property
+    def summary(self) -> str:
+        """Say in two sentences what agreed and what is left when the comparison is fair."""
+        judged = [cell for cell in (*self.cells, *self.ablations) if cell.printed is not None]
+        words = [cell.verdict.word for cell in judged]
+        counts = ", ".join(
+            f"{words.count(word)} {word}"
+            for word in ("equal", "within spread", "better", "differs")
+            if word in words
+        )
+        fair = [
+            f"{line['data set']} {line['difference']:+.0%} (p = {line['p (Diebold-Mariano)']:.2g})"
+            for line in self.significance
+            if line["model"] == "RM"
+        ]
+        left = f" Honestly measured, RM against a correct linear ARX: {'; '.join(fair)}." if fair else ""
+        return f"Of {len(judged)} printed figures: {counts}.{left}"
+
+
+def write(findings: Findings, folder: Path) -> list[Path]:
+    """Write every form of the findings into a folder; give the paths written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "results.json": as_json(findings),
+        "results.csv": as_csv(findings),
+        "results.md": as_markdown(findings),
+        "report.html": as_report(findings).html(),
+        **{f"{one.name}.svg": to_svg(one.figure, one.caption) + "\n" for one in findings.drawings},
+    }
+    paths = []
+    for name, text in texts.items():
+        write_atomically(folder / name, text.encode())
+        paths.append(folder / name)
+    return paths
+
+
+def as_json(findings: Findings) -> str:
+    """Give every number, with what made it."""
+    content = {
+        "made": {**provenance(), "command": findings.command, "seconds": round(findings.seconds)},
+        "summary": findings.summary,
+        "table1": findings.table1,
+        "cells": [_record(cell) for cell in (*findings.cells, *findings.ablations)],
+        "significance": findings.significance,
+        "complexity": findings.complexity,
+        "errata": [asdict(one) for one in findings.errata],
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def as_csv(findings: Findings) -> str:
+    """Give one line per cell."""
+    buffer = io.StringIO()
+    records = [_record(cell) for cell in (*findings.cells, *findings.ablations)]
+    if records:
+        writer = csv.DictWriter(buffer, records[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+    return buffer.getvalue()
+
+
+def as_markdown(findings: Findings) -> str:
+    """Give the tables for a docs page."""
+    parts = [f"# The paper, reproduced\n\n{findings.summary}\n", "## Errata\n"]
+    parts += [f"- **{one.title}.** Printed: {one.printed} Found: {one.found}" for one in findings.errata]
+    parts.append("")
+    for title, note, columns, rows in _tables(findings):
+        parts.append(f"## {title}\n\n{note}\n\n{_markdown_table(columns, rows)}")
+    for one in findings.drawings:
+        parts.append(f"## {one.title}\n\n![{one.caption}]({one.name}.svg)\n\n{one.caption}\n")
+    made = {**provenance(), "command": findings.command, "run time": f"{findings.seconds / 60:.0f} minutes"}
+    parts.append("## How this was made\n\n" + "\n".join(f"- {name}: {value}" for name, value in made.items()))
+    return "\n".join(parts) + "\n"
+
+
+def as_report(findings: Findings) -> Report:
+    """Give one self-contained page."""
+    report = Report(
+        "The VARNN paper, reproduced",
+        "Every printed figure beside ours, under the paper's protocol (best epoch read on the test part) and "
+        "an honest one (64/16/20, chosen on validation). Mean squared error in min-max units of the training "
+        "target.",
+        findings.summary,
+    )
+    report.add_points(
+        "Errata", [(one.title, f"Printed: {one.printed} Found: {one.found}") for one in findings.errata]
+    )
+    for title, note, columns, rows in _tables(findings):
+        report.add_table(title, columns, rows, note=note)
+    for one in findings.drawings:
+        report.add_figure(one.title, one.figure, one.caption)
+    report.add_facts(
+        "How this was made", {"command": findings.command, "run time": f"{findings.seconds / 60:.1f} minutes"}
+    )
+    return report
+
+
+Table = tuple[str, str, list[str], list[list[str]]]
+
+
+def _tables(findings: Findings) -> list[Table]:
+    """List title, note, columns and rows of every table that has rows."""
+    tables: list[Table] = []
+    tables += _dictionaries(
+        "Table 1: data sets", "As loaded here, in the paper's preparation.", findings.table1
+    )
+    for dataset in dict.fromkeys(cell.dataset for cell in findings.cells):
+        rows = _score_rows([cell for cell in findings.cells if cell.dataset == dataset])
+        columns = ["model", "train: paper", "ours", "test: paper", "ours", "verdict", "honest test", "note"]
+        note = "Paper protocol, then the honest test error beside it. ± is one standard deviation over seeds."
+        tables.append((f"Tables 2 and 3: {TITLES[dataset]}", note, columns, rows))
+    note = "Honest test rows, losses averaged over seeds, against ARX with y[t-1]; 95 % by bootstrap."
+    tables += _dictionaries("Against a correct ARX", note, findings.significance)
+    if findings.ablations:
+        rows = [
+            [
+                TITLES[cell.dataset],
+                cell.model,
+                cell.setting,
+                _number(cell.printed),
+                _spread(cell),
+                str(cell.verdict),
+            ]
+            for cell in findings.ablations
+        ]
+        columns = ["data set", "model", "setting", "paper", "ours", "verdict"]
+        tables.append(("Ablations", "Test error, paper protocol, learning rate 0.001.", columns, rows))
+    note = "One step of a batch of 128, 128 hidden units, forward only, one thread, timed in turns."
+    tables += _dictionaries("Complexity", note, findings.complexity)
+    return tables
+
+
+def _score_rows(cells: Sequence[Cell]) -> list[list[str]]:
+    rows = []
+    names = published()["models"] | {"persistence": "Persistence", "narx-gbm": "NARX, boosting"}
+    for model, setting in dict.fromkeys((cell.model, cell.setting) for cell in cells):
+        found = {
+            (cell.protocol, cell.part): cell
+            for cell in cells
+            if (cell.model, cell.setting) == (model, setting)
+        }
+        row = [names[model] + (f" ({setting})" if setting else "")]
+        for part in ("train", "test"):
+            cell = found.get(("paper", part))
+            row += [_number(cell.printed), _spread(cell)] if cell else ["", ""]
+            if part == "test":
+                row.append("" if cell is None or cell.printed is None else str(cell.verdict))
+        honest = found.get(("honest", "test"))
+        row += [
+            _spread(honest) if honest else "",
+            next((one.reason for one in found.values() if one.reason), ""),
+        ]
+        rows.append(row)
+    return rows
+
+
+def _spread(cell: Cell) -> str:
+    return _number(cell.mean) + (f" ± {cell.spread:.1g}" if cell.seeds > 1 else "")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6f}" if value < 0.001 else f"{value:.5f}"
+
+
+def _dictionaries(title: str, note: str, lines: Sequence[dict[str, Any]]) -> list[Table]:
+    if not lines:
+        return []
+    rows = [[_shown(name, value) for name, value in line.items()] for line in lines]
+    return [(title, note, list(lines[0]), rows)]
+
+
+def _shown(name: str, value: Any) -> str:
+    if not isinstance(value, float):
+        return f"{value:,}" if isinstance(value, int) else str(value)
+    if name.startswith("p ("):
+        return f"{value:.2g}"
+    if name == "difference" or name.startswith("95"):
+        return f"{value:+.1%}"
+    return _number(value) if value < 1 else f"{value:g}"
+
+
+def _record(cell: Cell) -> dict[str, Any]:
+    return {**asdict(cell), "verdict": cell.verdict.word, "difference": cell.verdict.difference}
+
+
+def _markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+    return "\n".join(lines) + "\n"
