@@ -66,6 +66,9 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         1 prints a line per epoch.
     gradient_clip : float or None
         Longest gradient allowed.
+    engine : {"auto", "reference", "fused", "compiled"}
+        How gradients are computed: ``"auto"`` takes the fastest that is installed; ``"reference"`` is the
+        readable one. They agree to rounding.
 
     Attributes
     ----------
@@ -114,6 +117,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         random_state: int | np.random.RandomState | None = 2025,
         verbose: int = 0,
         gradient_clip: float | None = None,
+        engine: Literal["auto", "reference", "fused", "compiled"] = "auto",
     ) -> None:
         self.variant = variant
         self.window = window
@@ -136,6 +140,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.random_state = random_state
         self.verbose = verbose
         self.gradient_clip = gradient_clip
+        self.engine = engine
 
     @classmethod
     def paper(cls, variant: Variant = "RM", **changes: Any) -> VARNNRegressor:
@@ -268,6 +273,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             patience=self.patience,
             gradient_clip=self.gradient_clip,
             device=self.device,
+            engine=self.engine,
         )
         architecture = Architecture.of(
             self.variant,

@@ -18,7 +18,8 @@ import torch
 
 from varnn.cell import Architecture, Weights, initial_weights
 from varnn.engine import Engine, pack, unpack
-from varnn.engine.reference import ReferenceEngine
+from varnn.engine.adam import FlatAdam
+from varnn.engine.choice import EngineName, make_adam, make_engine
 from varnn.engine.scoring import score
 from varnn.errors import ConfigError, DataError, TrainingError, check_choice
 from varnn.panel import Panel
@@ -50,6 +51,7 @@ class TrainConfig:
     patience: int | None = 10
     gradient_clip: float | None = None
     device: str = "auto"
+    engine: EngineName = "auto"
 
     def __post_init__(self) -> None:
         for name in ("window", "epochs", "batch_size", "patience"):
@@ -61,6 +63,7 @@ class TrainConfig:
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise ConfigError(f"{name} must be above 0; got {value}.")
         check_choice("schedule", self.schedule, get_args(Schedule))
+        check_choice("engine", self.engine, get_args(EngineName))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,10 +148,10 @@ def _train_on(
 ) -> Trained:
     ends = training_ends(training, config.window)
     inputs, target = (_on(device, one) for one in (training.inputs, training.target))
-    engine: Engine = ReferenceEngine(architecture, inputs, target, config.window)
+    engine = make_engine(config.engine, architecture, inputs, target, config.window)
     judge = None if validation is None else _Judge(architecture, validation, config.window, device)
     flat = _on(device, pack(initial_weights(architecture, seed)))
-    optimizer = torch.optim.Adam([flat], lr=config.learning_rate, eps=1e-7)
+    adam = make_adam(engine, flat, config.learning_rate)
     generator = np.random.default_rng([seed, 1])  # apart from the stream the weights came from
     best, best_loss, best_epoch = flat.clone(), math.inf, 0
     history: list[Epoch] = []
@@ -156,12 +159,12 @@ def _train_on(
         for epoch in range(1, config.epochs + 1):
             began = time.perf_counter()
             order = generator.permutation(ends)
-            loss = _run_epoch(engine, optimizer, flat, order, config, epoch)
+            loss = _run_epoch(engine, adam, order, config, epoch)
             line: Epoch = {"epoch": epoch, "loss": loss}
             if judge is not None:
                 line["validation_loss"] = judge(flat)
             line |= {
-                "learning_rate": optimizer.param_groups[0]["lr"],
+                "learning_rate": adam.learning_rate,
                 "seconds": time.perf_counter() - began,
             }
             history.append(line)
@@ -182,25 +185,25 @@ def _train_on(
 
 def _run_epoch(
     engine: Engine,
-    optimizer: torch.optim.Adam,
-    flat: torch.Tensor,
+    adam: FlatAdam,
     order: Rows,
     config: TrainConfig,
     epoch: int,
 ) -> float:
     """Make one pass over the windows in the given order; give the mean loss of its batches."""
+    flat = adam.flat
     rows = _on(flat.device, order.astype(np.int64))
     batches = torch.split(rows, config.batch_size)
     total = torch.zeros((), device=flat.device, dtype=torch.float64)
     for number, batch in enumerate(batches):
         if config.schedule == "cosine":
             done = (epoch - 1 + number / len(batches)) / config.epochs
-            optimizer.param_groups[0]["lr"] = config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
-        loss, flat.grad = engine.loss_and_gradient(flat, batch)
+            adam.learning_rate = config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
+        loss, gradient = engine.loss_and_gradient(flat, batch)
         if config.gradient_clip is not None:
-            norm = torch.linalg.vector_norm(flat.grad)
-            flat.grad.mul_((config.gradient_clip / (norm + 1e-12)).clamp(max=1.0))
-        optimizer.step()
+            norm = torch.linalg.vector_norm(gradient)
+            gradient.mul_((config.gradient_clip / (norm + 1e-12)).clamp(max=1.0))
+        adam.step(gradient)
         total += loss * len(batch)
     mean = float(total) / len(rows)
     if not math.isfinite(mean):

@@ -19,7 +19,9 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="A slice of about three minutes on two cores.")
     ] = False,
-    trees: Annotated[int, typer.Option(help="Trees of a forest on BIDMC and Beijing.", min=1)] = 500,
+    trees: Annotated[
+        int, typer.Option(help="Trees of a forest (printed rows of Appliances: always 500).", min=1)
+    ] = 500,
     workers: Annotated[int | None, typer.Option(help="Jobs at a time; default: one per core.", min=1)] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write into.")] = Path("results"),
 ) -> None:
