@@ -69,11 +69,13 @@ class Scope:
 
     def with_seeds(self, dataset: str, protocol: ProtocolName, model: str, **settings: object) -> list[Job]:
         """List one model's jobs, one per seed."""
-        # A forest averages its own randomness; a recurrent net on Beijing takes a quarter of an hour.
-        once = model in DETERMINISTIC or model.endswith("rf") or (model in RECURRENT and dataset == "beijing")
+        forest, printed = model.endswith("rf"), dataset == "appliances" and protocol == "paper"
+        printed = printed and settings.get("lags") != "correct"
+        # Models that draw nothing, and those that take a quarter of an hour each, run once.
+        once = model in DETERMINISTIC or (forest and not printed)
+        once = once or (model in RECURRENT and dataset == "beijing")
         seeds = 1 if self.quick or once else self.seeds
-        if model.endswith("rf"):
-            printed = protocol == "paper" and settings.get("lags") != "correct" and dataset == "appliances"
+        if forest:
             trees = 20 if self.quick else (500 if printed else self.trees)
             settings = {**settings, "trees": trees, "n_jobs": 1}
         elif self.quick and (model in VARIANTS or model in (*RECURRENT, "mlp", "narx-mlp")):
