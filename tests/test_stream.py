@@ -1,5 +1,8 @@
 """A stream gives what batch prediction gives, step by step, whatever happens in between."""
 
+import copy
+import dataclasses
+import pickle
 from typing import Any
 
 import numpy as np
@@ -8,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cases import CASES, Case, random_panel, random_weights
-from varnn import Panel, Stream
+from varnn import Panel, Stream, stream
 from varnn.cell import Weights
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.fitted import Fitted
@@ -66,6 +69,58 @@ def test_a_fleet_equals_its_series_one_by_one(case: Case, members: int) -> None:
     X, y = panel.inputs.reshape(4, 20, 3), panel.target.reshape(4, 20)
     together = stepped(Stream(model, n_series=4), X.swapaxes(0, 1), y.T)
     np.testing.assert_allclose(together.T.ravel(), model.predict(panel), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("window", [1, 4])
+@pytest.mark.parametrize("members", [1, 2])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_fleet_in_blocks_equals_one_in_one(
+    case: Case, members: int, window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = fitted(case, window, members)
+    panel = random_panel([15] * 7, missing=0.3, seed=4)
+    X, y = panel.inputs.reshape(7, 15, 3).swapaxes(0, 1), panel.target.reshape(7, 15).T.copy()
+    y[5] = np.nan  # a step at which no series has a label
+    whole = Stream(model, n_series=7)
+    monkeypatch.setattr(stream, "_BLOCK", 3)  # two full blocks, and one of a single series
+    cut = Stream(model, n_series=7)
+    np.testing.assert_allclose(stepped(cut, X[:9], y[:9]), stepped(whole, X[:9], y[:9]), rtol=1e-4, atol=1e-4)
+    cut = Stream.restore(model, whole.snapshot())  # blocks are no part of a snapshot
+    np.testing.assert_allclose(stepped(cut, X[9:], y[9:]), stepped(whole, X[9:], y[9:]), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_series", [None, 2])
+@pytest.mark.parametrize("how", ["minmax", "standard"])
+def test_units_far_from_zero_lose_nothing(how: Any, n_series: int | None) -> None:
+    """Inputs and labels of 1e7 +- 1 are told apart, and one far outlier is bounded as in a batch."""
+    generator = np.random.default_rng(0)
+    X, y = 1e7 + generator.normal(size=(40, 3)), -1e7 + generator.normal(size=40)
+    X[20, 1], y[25] = 1e90, -1e90
+    panel, train = Panel.from_arrays(X, y), Panel.from_arrays(X[:20], y[:20])
+    model = dataclasses.replace(fitted(Case("ARM+AM"), 5), scaling=Scaling.of(train, how))
+    if n_series is None:
+        ours = stepped(Stream(model), X, y)
+    else:
+        fleet = Stream(model, n_series)
+        ours = stepped(
+            fleet, np.repeat(X[:, None], n_series, axis=1), np.repeat(y[:, None], n_series, axis=1)
+        )
+        ours = ours[:, -1]
+    np.testing.assert_allclose(ours + 1e7, model.predict(panel) + 1e7, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_series", [None, 3])
+def test_a_copy_goes_its_own_way(n_series: int | None) -> None:
+    generator = np.random.default_rng(0)
+    shape = () if n_series is None else (n_series,)
+    X, y = generator.normal(size=(12, *shape, 3)), generator.normal(size=(12, *shape))
+    live = Stream(fitted(Case("ARM+AM"), 4), n_series)
+    stepped(live, X[:6], y[:6])
+    copies = [copy.deepcopy(live), copy.copy(live), pickle.loads(pickle.dumps(live))]
+    stepped(copy.copy(live), -X, -y)
+    expected = stepped(live, X[6:], y[6:])
+    for one in copies:
+        np.testing.assert_array_equal(stepped(one, X[6:], y[6:]), expected)
 
 
 @pytest.mark.parametrize("pending", [False, True])

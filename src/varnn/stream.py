@@ -3,7 +3,8 @@
 A batch prediction of row t starts its memory at zero, w - 1 rows earlier. To give the same number
 without going over w rows again, a stream carries w states side by side, one per window that is
 under way: each step advances all of them as rows of one small product, reads the prediction from
-the oldest, and starts a new one in the place of the one that is done.
+the oldest, and starts a new one. `varnn.stream_cell` does the arithmetic; here is what surrounds it:
+checks, units, missing labels, snapshots, and the blocks a fleet is cut into.
 """
 
 import math
@@ -16,8 +17,10 @@ import numpy.typing as npt
 from varnn import model_file
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.fitted import Fitted
+from varnn.preparation import LIMIT
+from varnn.stream_cell import Block, Matrices, Scratch
 
-Float32 = npt.NDArray[np.float32]
+_BLOCK = 128  # series at a time: with a window of 5 and 128 hidden units they fit into 1 MB of cache
 
 
 class Stream:
@@ -54,8 +57,7 @@ class Stream:
         self.model: Fitted = getattr(model, "fitted_", model)
         self.n_series = n_series
         self.steps = 0  # rows observed so far
-        self._width = 1 if n_series is None else n_series
-        self._pending: Float32 | None = None  # the scaled x that was predicted last
+        self._open = False  # whether an x was predicted and waits for its label
         self._answer: Any = math.nan
         self._lay_out()
 
@@ -78,8 +80,7 @@ class Stream:
         float or array of shape (n,)
             In the target's units.
         """
-        values = self._inputs(x)
-        self._advance(self.model.scaling.inputs(values))
+        self._advance(self._scaled(self._numbers(x)))
         # A fleet's caller gets an array of its own: writing into it must not change the innovation.
         return self._answer if self.n_series is None else self._answer.copy()
 
@@ -91,29 +92,24 @@ class Stream:
         float or array of shape (n,)
             The innovation y - y_hat in the target's units, NaN where the label is missing.
         """
-        if self._pending is None:
+        if not self._open:
             raise DataError(
                 "observe(y) closes a step that predict(x) opened; no x was predicted since the last "
                 "observe. Call predict(x) first."
             )
-        labels = self._labels(y)
+        labels = self._label(y) if self.n_series is None else self._labels(y)
         innovation = labels - self._answer
         self._remember(labels)
         self.steps += 1
-        self._pending = None
-        fresh = self.steps % self.model.window
-        self._residual[..., fresh, :, :] = 0
-        if self._activation is not None:
-            self._activation[..., fresh, :, :] = 0
+        self._open = False
         return innovation
 
     def snapshot(self) -> bytes:
         """Give the whole state as bytes, to go on elsewhere with :meth:`restore`."""
-        tensors = {"residual": self._residual}
-        if self._activation is not None:
-            tensors["activation"] = self._activation
-        if self._pending is not None:
-            tensors["pending"] = self._pending
+        tensors = {"states": np.concatenate([block.state() for block in self._blocks], axis=-2)}
+        if self._open:
+            pending = np.concatenate([block.inputs[:, :-1] for block in self._blocks])
+            tensors["pending"] = pending.reshape(self._shape)
         header = {
             "format": model_file.FORMAT,
             "steps": self.steps,
@@ -146,42 +142,34 @@ class Stream:
             )
         stream = cls(fitted, header["n_series"])
         stream.steps = header["steps"]
-        stream._residual[...] = tensors["residual"]
-        if stream._activation is not None:
-            stream._activation[...] = tensors["activation"]
+        for block, rows in zip(stream._blocks, stream._rows, strict=True):
+            block.restore(tensors["states"][..., rows, :])
         if "pending" in tensors:
             stream._advance(tensors["pending"])
         return stream
 
-    # Layout: (members,) windows under way, series, size. The members' axis is there for ensembles
-    # only, and every product sees windows x series as the rows of one matrix.
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle by snapshot: the buffers are views of each other, which copies would not be."""
+        return Stream.restore, (self.model, self.snapshot())
 
     def _lay_out(self) -> None:
-        cell, weights = self.model.architecture, self.model.weights
-        members = len(weights.fusion)
-        self._members: tuple[int, ...] = (members,) if members > 1 else ()
-        self._weights = {
-            name: np.ascontiguousarray(array if members > 1 else array[0])
-            for name, array in weights.as_dict().items()
-        }
-        fusion = self._weights["fusion"]
-        memory_from, memory_to = cell.n_inputs, cell.n_inputs + cell.memory_size
-        self._from_inputs = fusion[..., :memory_from, :]
-        self._from_memory = fusion[..., memory_from:memory_to, :]
-        self._from_activation = fusion[..., memory_to:, :]
-        grid = (*self._members, self.model.window, self._width)
-        self._residual: Float32 = np.zeros((*grid, cell.memory_size), np.float32)
-        self._hidden: Float32 = np.zeros((*grid, cell.hidden_size), np.float32)
-        self._predicted: Float32 = np.zeros((*grid, 1), np.float32)
-        self._activation: Float32 | None = np.zeros_like(self._hidden) if cell.activation_memory else None
+        """Make the blocks of series, and buffers for what they take and give."""
+        model, width = self.model, 1 if self.n_series is None else self.n_series
+        architecture, scaling = model.architecture, model.scaling
+        matrices = Matrices.of(architecture, model.weights)
+        members = matrices.readout.shape[:-2]
+        self._rows = [slice(first, min(first + _BLOCK, width)) for first in range(0, width, _BLOCK)]
+        sizes = [rows.stop - rows.start for rows in self._rows]  # all alike, but for the last
+        scratch = {size: Scratch(architecture, members, model.window, size) for size in set(sizes)}
+        self._blocks = [Block(architecture, matrices, model.window, size, scratch[size]) for size in sizes]
+        self._shape = (self.n_inputs,) if self.n_series is None else (width, self.n_inputs)
+        self._wide = np.zeros(self._shape)
+        self._wide_flat = self._wide.reshape(-1)
+        self._offset, self._scale = scaling.input_offset, scaling.input_scale
 
-    def _oldest(self) -> int:
-        """Give the place of the window that began first; the very first ones are still short."""
-        window = self.model.window
-        return 0 if self.steps < window else (self.steps + 1) % window
-
-    def _inputs(self, x: Any) -> npt.NDArray[np.float64]:
-        if isinstance(x, Mapping):
+    def _numbers(self, x: Any) -> npt.NDArray[np.float64]:
+        """Give x as numbers in the model's order, (D,) or (n, D)."""
+        if not isinstance(x, np.ndarray) and isinstance(x, Mapping):
             missing = [name for name in self.model.input_names if name not in x]
             if missing:
                 raise DataError(f"x must hold every input of the model; it lacks {missing[:5]}.")
@@ -190,25 +178,36 @@ class Stream:
             values = np.asarray(x, dtype=np.float64)
         except (TypeError, ValueError):
             raise DataError(f"x must hold numbers only; got {x!r}.") from None
-        shape = (self.n_inputs,) if self.n_series is None else (self.n_series, self.n_inputs)
-        if values.shape != shape:
-            raise DataError(f"x must have shape {shape}; got {values.shape}.")
-        if not np.isfinite(values).all():
-            raise DataError(
-                f"x must be finite; position {np.argwhere(~np.isfinite(values))[0].tolist()} is not. "
-                "Fill it first, for example with the last known value."
-            )
-        return values.reshape(self._width, self.n_inputs)
+        if values.shape != self._shape:
+            raise DataError(f"x must have shape {self._shape}; got {values.shape}.")
+        return values
 
-    def _labels(self, y: Any) -> Any:
-        if self.n_series is None:
-            try:
-                label = math.nan if y is None else float(y)
-            except (TypeError, ValueError):
-                raise DataError(f"y must be a number, None or NaN; got {y!r}.") from None
-            if math.isinf(label):
-                raise DataError("y must be finite, or NaN where the label is missing; got infinity.")
-            return label
+    def _scaled(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Bring x into scaled units as `Scaling.inputs` does, in a buffer; refuse what is not finite."""
+        wide, flat = self._wide, self._wide_flat
+        np.subtract(values, self._offset, out=wide)
+        np.divide(wide, self._scale, out=wide)
+        # One sum of squares tells that all numbers are finite and that none is beyond the limit.
+        if not flat.dot(flat) <= LIMIT * LIMIT:
+            finite = np.isfinite(values)
+            if not finite.all():
+                raise DataError(
+                    f"x must be finite; position {np.argwhere(~finite)[0].tolist()} is not. "
+                    "Fill it first, for example with the last known value."
+                )
+            np.clip(wide, -LIMIT, LIMIT, out=wide)
+        return wide
+
+    def _label(self, y: Any) -> float:
+        try:
+            label = math.nan if y is None else float(y)
+        except (TypeError, ValueError):
+            raise DataError(f"y must be a number, None or NaN; got {y!r}.") from None
+        if math.isinf(label):
+            raise DataError("y must be finite, or NaN where the label is missing; got infinity.")
+        return label
+
+    def _labels(self, y: Any) -> npt.NDArray[np.float64]:
         try:
             labels = np.asarray(y, dtype=np.float64)
         except (TypeError, ValueError):
@@ -219,63 +218,35 @@ class Stream:
             raise DataError("y must be finite, or NaN where the label is missing; it holds infinity.")
         return labels
 
-    def _advance(self, scaled: Float32) -> None:
-        """Compute the hidden layer and the prediction of every window under way."""
-        cell, weights = self.model.architecture, self._weights
-        rows = (*self._members, self.model.window * self._width)
-        hidden = self._hidden.reshape(*rows, cell.hidden_size)
-        np.matmul(self._residual.reshape(*rows, cell.memory_size), self._from_memory, out=hidden)
-        if self._activation is not None:
-            hidden += self._activation.reshape(*rows, cell.hidden_size) @ self._from_activation
-        projected = scaled @ self._from_inputs + weights["fusion_bias"]  # (..., n, K)
-        self._hidden += projected if self._width == 1 and not self._members else projected[..., None, :, :]
-        np.maximum(hidden, 0, out=hidden)
-        predicted = self._predicted.reshape(*rows, 1)
-        np.matmul(hidden, weights["readout"], out=predicted)
-        predicted += weights["readout_bias"]
-        self._pending = scaled
-        self._answer = self._read()
-
-    def _read(self) -> Any:
-        """Read the prediction of the oldest window, in the target's units."""
-        now = self._predicted[..., self._oldest(), :, 0]  # (..., n)
-        if self._members:
-            now = now.mean(axis=0, dtype=np.float64)
+    def _advance(self, scaled: npt.NDArray[Any]) -> None:
+        """Hand the scaled x, (D,) or (n, D), to the blocks, and read their predictions."""
+        scaling = self.model.scaling
+        self._open = True
         if self.n_series is None:
-            scaling = self.model.scaling
-            return float(now[0]) * scaling.target_scale + scaling.target_offset
-        return self.model.scaling.restore(now)
+            block = self._blocks[0]
+            block.inputs[0, :-1] = scaled
+            block.advance()
+            self._answer = block.read() * scaling.target_scale + scaling.target_offset
+            return
+        answer = np.empty(self.n_series)
+        for block, rows in zip(self._blocks, self._rows, strict=True):
+            block.inputs[:, :-1] = scaled[rows]
+            block.advance()
+            answer[rows] = block.read()
+        self._answer = scaling.restore(answer)
 
     def _remember(self, labels: Any) -> None:
-        """Turn the errors of every window under way into its next memory."""
-        cell, weights = self.model.architecture, self._weights
-        if self._activation is not None:
-            self._hidden, self._activation = self._activation, self._hidden
-        if cell.residual == "none":
-            return
+        """Hand the labels to the blocks, in scaled units."""
+        scaling = self.model.scaling
         if self.n_series is None:
-            if math.isnan(labels):
-                return
-            missing = None
-            labels = np.array([labels])
-        else:
-            missing = np.isnan(labels)
-        error = self.model.scaling.target(labels)[:, None] - self._predicted  # (..., w, n, 1)
-        if cell.residual == "scalar":
-            memory = error
-        else:
-            memory = error * self._spread(weights["error"]) + self._spread(weights["error_bias"])
-            if cell.accumulate:
-                rows = (*self._members, self.model.window * self._width, cell.memory_size)
-                memory += (self._residual.reshape(rows) @ weights["carry"]).reshape(memory.shape)
-            if cell.memory_activation == "relu":
-                np.maximum(memory, 0, out=memory)
-            else:
-                np.tanh(memory, out=memory)
-        if missing is not None and missing.any():
-            memory[..., missing, :] = self._residual[..., missing, :]
-        self._residual = memory
-
-    def _spread(self, matrix: Float32) -> Float32:
-        """Give a member's one-row matrix the axes of the grid: (..., 1, M) -> (..., 1, 1, M)."""
-        return matrix[..., None, :, :] if self._members else matrix
+            scaled = None
+            if not math.isnan(labels):  # as `Scaling.target`, in Python: quicker for one number
+                scaled = (labels - scaling.target_offset) / scaling.target_scale
+                scaled = min(max(scaled, -LIMIT), LIMIT)
+            self._blocks[0].remember(scaled)
+            return
+        missing = np.isnan(labels)
+        some = missing.any()
+        levels = scaling.target(np.where(missing, scaling.target_offset, labels) if some else labels)
+        for block, rows in zip(self._blocks, self._rows, strict=True):
+            block.remember(levels[rows], missing[rows] if some else None)

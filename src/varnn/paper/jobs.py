@@ -138,11 +138,11 @@ def _squared(job: Job, model: evaluation.Model, panel: Panel, unit: float) -> np
 def code_fingerprint() -> str:
     """Hash the source files that a number can depend on, so that a cache never outlives the code."""
     package = Path(__file__).parent.parent
-    numerical = ["*.py", "engine/*.py", "baselines/*.py", "datasets/*.py", "paper/jobs.py"]
-    aside = {"__init__.py", "figures.py", "report.py", "stream.py", "demo.py", "provenance.py", "files.py"}
-    digest = hashlib.sha256()
-    for pattern in numerical:
-        for path in sorted(package.glob(pattern)):
-            if path.name not in aside or path.parent != package:
-                digest.update(path.read_bytes())
+    stages = ("panel", "preparation", "windows", "cell", "training", "fitted", "regressor", "evaluation")
+    paths = [package / f"{stage}.py" for stage in stages]
+    for folder in ("engine", "baselines", "datasets"):
+        paths += sorted((package / folder).glob("*.py"))
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for path in paths:
+        digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -72,9 +72,8 @@ class Scope:
         forest, printed = model.endswith("rf"), dataset == "appliances" and protocol == "paper"
         printed = printed and settings.get("lags") != "correct"
         # Models that draw nothing, and those that take a quarter of an hour each, run once.
-        once = model in DETERMINISTIC or (forest and not printed)
-        once = once or (model in RECURRENT and dataset == "beijing")
-        seeds = 1 if self.quick or once else self.seeds
+        slow = forest or (model in RECURRENT and dataset != "appliances")
+        seeds = 1 if self.quick or slow or model in DETERMINISTIC else self.seeds
         if forest:
             trees = 20 if self.quick else (500 if printed else self.trees)
             settings = {**settings, "trees": trees, "n_jobs": 1}

@@ -92,9 +92,10 @@ def run_all(
                     outcomes[job] = outcome
                     if on_done is not None:
                         on_done(job, outcome)
-        except BaseException:
+        except BaseException:  # Ctrl-C above all: what is under way is given up at once
+            workers_now = list(pool._processes.values())  # shutdown forgets them
             pool.shutdown(wait=False, cancel_futures=True)
-            for process in list(pool._processes.values()):
+            for process in workers_now:
                 process.terminate()
             raise
     return outcomes
