@@ -2,12 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types imports unit format lock clean
+.PHONY: demo test lint types imports unit format lock clean reproduce
 
 demo: .venv/installed
 	$(BIN)/varnn demo --output report.html
 
 test: lint types imports unit
+
+# A slice of the paper in about three minutes; VARNN_DATA_DIR says where the data sets are.
+reproduce: .venv/installed
+	$(BIN)/varnn reproduce --quick --output results
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -2,16 +2,19 @@
 
 import logging
 import math
+import time
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
+import torch
 
 from tests.cases import random_panel
 from varnn import VARNNRegressor
 from varnn.cell import Architecture
 from varnn.errors import ConfigError, DataError, TrainingError
 from varnn.preparation import Scaling, split_in_time
-from varnn.training import Epoch, TrainConfig, Trained, pick_device, train
+from varnn.training import Epoch, TrainConfig, Trained, pick_device, train, train_members
 
 
 def fit(
@@ -114,3 +117,50 @@ def test_validation_rows_need_a_label() -> None:
     panel.target[80:] = np.nan
     with pytest.raises(DataError, match="at least one known target"):
         VARNNRegressor(epochs=1).fit(panel)
+
+
+def members(config: TrainConfig, on_epoch: object = None) -> list[Trained]:
+    panel = random_panel([300], seed=1)
+    scaled = Scaling.of(panel, "minmax").apply(panel)
+    architecture = Architecture.of("ARM+AM", n_inputs=3, hidden_size=8)
+    return train_members(architecture, scaled, scaled, config, [5, 6, 7], on_epoch)  # type: ignore[arg-type]
+
+
+def test_members_side_by_side_equal_members_alone() -> None:
+    panel = random_panel([300], seed=1)
+    scaled = Scaling.of(panel, "minmax").apply(panel)
+    architecture = Architecture.of("ARM+AM", n_inputs=3, hidden_size=8)
+    config = TrainConfig(epochs=3, device="cpu")
+    for seed, member in zip([5, 6, 7], members(config), strict=True):
+        alone = train(architecture, scaled, scaled, config, seed)
+        np.testing.assert_array_equal(member.weights.fusion, alone.weights.fusion)
+        assert [line["loss"] for line in member.history] == [line["loss"] for line in alone.history]
+
+
+def test_a_member_that_fails_stops_the_others() -> None:
+    with pytest.raises(TrainingError, match="must stay finite"):
+        members(TrainConfig(epochs=500, patience=None, learning_rate=1e12, device="cpu"))
+
+
+def test_the_caller_keeps_the_thread_count_of_torch() -> None:
+    torch.set_num_threads(2)
+    try:
+        members(TrainConfig(epochs=1, device="cpu"))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+
+
+def test_an_interrupt_keeps_every_members_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C reaches the main thread while it waits; the members end their epoch."""
+
+    def interrupted(self: Future[Trained], timeout: float | None = None) -> Trained:
+        monkeypatch.setattr(Future, "result", original)
+        time.sleep(0.3)
+        raise KeyboardInterrupt
+
+    original = Future.result
+    monkeypatch.setattr(Future, "result", interrupted)
+    trained = members(TrainConfig(epochs=100_000, patience=None, device="cpu"))
+    assert len(trained) == 3
+    assert all(0 < len(one.history) < 100_000 for one in trained[:2])

@@ -262,7 +262,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         on_epoch: Callable[[dict[str, float]], None] | None,
     ) -> None:
         require("torch", extra="train", purpose="training")
-        from varnn.training import TrainConfig, train
+        from varnn.training import TrainConfig, train_members
 
         config = TrainConfig(
             window=self.window,
@@ -292,18 +292,15 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         if not isinstance(seed, int | np.integer):
             seed = int(check_random_state(seed).randint(2**31 - 1))
         judged = None if validation is None or len(validation) == 0 else prepared(validation)
-        members = []
-        for member in range(self.ensemble):
 
-            def report(line: dict[str, float], member: int = member) -> None:
-                if self.verbose:
-                    _print_epoch(line, self.epochs, member, self.ensemble)
-                if on_epoch is not None:
-                    on_epoch({**line, "member": member} if self.ensemble > 1 else line)
+        def report(line: dict[str, float]) -> None:
+            if self.verbose:
+                _print_epoch(line, self.epochs, self.ensemble)
+            if on_epoch is not None:
+                on_epoch(line)
 
-            members.append(
-                train(architecture, prepared(training), judged, config, int(seed) + member, report)
-            )
+        seeds = [int(seed) + member for member in range(self.ensemble)]
+        members = train_members(architecture, prepared(training), judged, config, seeds, report)
         stacks = [one.weights.as_dict() for one in members]
         weights = Weights(**{name: np.stack([one[name] for one in stacks]) for name in stacks[0]})
         self.history_ = [
@@ -446,8 +443,8 @@ def _tails(prepared: Panel, rows: int) -> dict[str, Tail]:
     }
 
 
-def _print_epoch(line: dict[str, float], epochs: int, member: int, ensemble: int) -> None:
-    of = f"member {member + 1}/{ensemble}  " if ensemble > 1 else ""
+def _print_epoch(line: dict[str, float], epochs: int, ensemble: int) -> None:
+    of = f"member {int(line['member']) + 1}/{ensemble}  " if "member" in line else ""
     checked = f"  validation {line['validation_loss']:.6f}" if "validation_loss" in line else ""
     text = (
         f"{of}epoch {int(line['epoch'])}/{epochs}  loss {line['loss']:.6f}{checked}  {line['seconds']:.2f} s"

@@ -1,7 +1,6 @@
 """``varnn reproduce``: the whole paper from one command, with its errata."""
 
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +22,10 @@ def reproduce(
         int, typer.Option(help="Trees of a forest (printed rows of Appliances: always 500).", min=1)
     ] = 500,
     workers: Annotated[int | None, typer.Option(help="Jobs at a time; default: one per core.", min=1)] = None,
+    finished: Annotated[
+        bool, typer.Option("--finished", help="Run nothing: write the report of what is finished.")
+    ] = False,
+    note: Annotated[str, typer.Option(help="A remark to keep with the results.")] = "",
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write into.")] = Path("results"),
 ) -> None:
     """Run the paper's tables, figures and ablations; print ours beside the published figures.
@@ -49,19 +52,25 @@ def reproduce(
     )
     _need_data(scope.data)
     jobs = scope.jobs()
-    began = time.perf_counter()
-    with jobs_bar(len(jobs)) as on_done:
-        outcomes = run_all(jobs, Cache(output / "jobs"), workers=workers, on_done=on_done)
+    cache = Cache(output / "jobs")
+    if finished:
+        outcomes = {job: outcome for job in jobs if (outcome := cache.get(job)) is not None}
+    else:
+        with jobs_bar(len(jobs)) as on_done:
+            outcomes = run_all(jobs, cache, workers=workers, on_done=on_done)
     command = " ".join(["varnn", *sys.argv[1:]])
-    # Cached jobs count with the time they took, so that a resumed run does not look quick.
-    seconds = max(time.perf_counter() - began, sum(one.seconds for one in outcomes.values()) / (workers or 2))
-    findings = gather(scope, outcomes, command=command, seconds=seconds)
+    seconds = sum(one.seconds for one in outcomes.values())  # of all jobs, those from the cache included
+    findings = gather(scope, outcomes, command=command, seconds=seconds, note=note)
     paths = writer.write(findings, output)
     console = Console()
     console.print(findings.summary, markup=False)
     for erratum in findings.errata:
         console.print(erratum.title, style="bold", markup=False)
         console.print(f"  printed: {erratum.printed}\n  found:   {erratum.found}", markup=False)
+    if len(outcomes) < len(jobs):
+        console.print(
+            f"{len(jobs) - len(outcomes)} of {len(jobs)} jobs have not run; their cells are left out."
+        )
     console.print(f"Written to {output}: {', '.join(path.name for path in paths)}")
 
 

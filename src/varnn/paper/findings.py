@@ -9,8 +9,8 @@ from varnn.paper.runner import Outcomes
 from varnn.paper.tables import ablations, significance, table1, table2
 
 
-def gather(scope: Scope, outcomes: Outcomes, *, command: str, seconds: float) -> Findings:
-    """Put together what a run found; ``command`` and ``seconds`` say how it was made."""
+def gather(scope: Scope, outcomes: Outcomes, *, command: str, seconds: float, note: str = "") -> Findings:
+    """Put together what a run found; ``command``, ``seconds`` and ``note`` say how it was made."""
     wanted = set(scope.tables)
     cells = table2(scope, outcomes) if {"table2", "table3"} & wanted else []
     if "table2" not in wanted:
@@ -18,6 +18,7 @@ def gather(scope: Scope, outcomes: Outcomes, *, command: str, seconds: float) ->
     return Findings(
         command=command,
         seconds=seconds,
+        note=note,
         table1=table1(scope) if "table1" in wanted else [],
         cells=cells,
         ablations=ablations(scope, outcomes) if "ablations" in wanted else [],

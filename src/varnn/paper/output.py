@@ -24,6 +24,7 @@ class Findings:
 
     command: str
     seconds: float
+    note: str
     table1: list[dict[str, Any]]
     cells: list[Cell]
     ablations: list[Cell]
@@ -31,6 +32,15 @@ class Findings:
     complexity: list[dict[str, Any]]
     errata: list[Erratum]
     drawings: list[Drawing]
+
+    def made(self) -> dict[str, str]:
+        """Say when, where, by what command and in how much time."""
+        facts = {
+            **provenance(),
+            "command": self.command,
+            "time of all jobs": f"{self.seconds / 60:.0f} minutes",
+        }
+        return facts | {"note": self.note} if self.note else facts
 
     @property
     def summary(self) -> str:
@@ -71,7 +81,7 @@ def write(findings: Findings, folder: Path) -> list[Path]:
 def as_json(findings: Findings) -> str:
     """Give every number, with what made it."""
     content = {
-        "made": {**provenance(), "command": findings.command, "seconds": round(findings.seconds)},
+        "made": findings.made(),
         "summary": findings.summary,
         "table1": findings.table1,
         "cells": [_record(cell) for cell in (*findings.cells, *findings.ablations)],
@@ -102,8 +112,8 @@ def as_markdown(findings: Findings) -> str:
         parts.append(f"## {title}\n\n{note}\n\n{_markdown_table(columns, rows)}")
     for one in findings.drawings:
         parts.append(f"## {one.title}\n\n![{one.caption}]({one.name}.svg)\n\n{one.caption}\n")
-    made = {**provenance(), "command": findings.command, "run time": f"{findings.seconds / 60:.0f} minutes"}
-    parts.append("## How this was made\n\n" + "\n".join(f"- {name}: {value}" for name, value in made.items()))
+    made = "\n".join(f"- {name}: {value}" for name, value in findings.made().items())
+    parts.append(f"## How this was made\n\n{made}")
     return "\n".join(parts) + "\n"
 
 
@@ -123,9 +133,7 @@ def as_report(findings: Findings) -> Report:
         report.add_table(title, columns, rows, note=note)
     for one in findings.drawings:
         report.add_figure(one.title, one.figure, one.caption)
-    report.add_facts(
-        "How this was made", {"command": findings.command, "run time": f"{findings.seconds / 60:.1f} minutes"}
-    )
+    report.add_facts("How this was made", findings.made())
     return report
 
 
