@@ -154,3 +154,18 @@ def test_the_stream_benchmark_prints_its_peers(tmp_path: Path) -> None:
     figures = json.loads((tmp_path / "b.json").read_text())
     assert figures["timings"][0]["contender"] == "varnn Stream"
     assert "river" in done.stdout
+
+
+def test_a_comparison_names_the_winner_and_writes_its_page(folder: Path) -> None:
+    arguments = ["compare", folder / "house.csv", "--target", "load", "--time", "when", "--series", "site"]
+    done = run(*arguments, "--models", "persistence,arx-lr", "--report", folder / "compare.html", "--json")
+    assert done.returncode == 0, done.stderr
+    content = json.loads(done.stdout)
+    assert {line["model"] for line in content["scores"]} == {"persistence", "arx-lr"}
+    assert "is best" in content["summary"]
+    page = (folder / "compare.html").read_text()
+    assert page.count("<svg") == 3
+    assert content["summary"].split("'")[0] in page
+    wrong = run(*arguments, "--models", "persistence,arx-rl")
+    assert wrong.returncode == 2
+    assert "Did you mean 'arx-lr'" in wrong.stderr

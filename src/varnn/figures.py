@@ -85,6 +85,19 @@ def predictions(
     return figure
 
 
+def scores(
+    names: Sequence[str], means: Sequence[float], spreads: Sequence[float], *, unit: str = ""
+) -> Figure:
+    """Draw one bar per model, best on top, with the spread over seeds."""
+    figure, (axes,) = new_figure(height=0.8 + 0.38 * len(names))
+    places = np.arange(len(names))[::-1]
+    colours = [COLOURS[0] if index == 0 else COLOURS[6] for index in range(len(names))]
+    axes.barh(places, means, xerr=spreads, color=colours, ecolor=INK, height=0.66)
+    axes.set_yticks(places, names)
+    axes.set_xlabel(unit)
+    return figure
+
+
 def innovations(rows: Values, errors: Values, *, unit: str = "") -> Figure:
     """Draw errors over time, and their autocorrelation with the band of white noise."""
     figure, (over_time, lags) = new_figure(panels=2)

@@ -1,11 +1,22 @@
 """``varnn bench``: speed against named peers, as ratios from one interleaved run."""
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from varnn.bench.record import Measured
+
 app = typer.Typer(help="Measure speed against named peers, interleaved in one run.", no_args_is_help=True)
+
+Rounds = Annotated[int, typer.Option(help="Interleaved rounds.", min=1)]
+Threads = Annotated[str, typer.Option(help="Threads of each contender; several numbers as 1,2.")]
+Json = Annotated[Path | None, typer.Option("--json", help="Also write the figures here.")]
 
 
 @app.callback()
@@ -14,38 +25,92 @@ def _bench() -> None:
 
 
 @app.command()
-def stream(
-    rounds: Annotated[int, typer.Option(help="Interleaved rounds.", min=1)] = 7,
-    json_path: Annotated[Path | None, typer.Option("--json", help="Also write the figures here.")] = None,
-) -> None:
-    """Time one predict + observe step: 27 inputs, 128 hidden, RM, exact window of 5."""
-    import json
+def train(rounds: Rounds = 9, threads: Threads = "1", json_path: Json = None) -> None:
+    """Time one training step against torch and Keras, and a whole fit."""
+    _measure(["train"], rounds, threads, json_path)
 
+
+@app.command()
+def score(rounds: Rounds = 3, threads: Threads = "1", json_path: Json = None) -> None:
+    """Time a million rows scored against windows made as copies; also the peak of memory."""
+    _measure(["score"], rounds, threads, json_path)
+
+
+@app.command()
+def stream(rounds: Rounds = 9, threads: Threads = "1", json_path: Json = None) -> None:
+    """Time one predict + observe step against its peers, and 10,000 series at once."""
+    _measure(["stream"], rounds, threads, json_path)
+
+
+@app.command()
+def growth(threads: Threads = "1", json_path: Json = None) -> None:
+    """See how time and memory grow with rows, inputs, window, width and members."""
+    _measure(["growth"], 1, threads, json_path)
+
+
+@app.command("all")
+def everything(rounds: Rounds = 9, threads: Threads = "1", json_path: Json = None) -> None:
+    """Make all measurements."""
+    from varnn.bench.plan import BENCHES
+
+    _measure(BENCHES, rounds, threads, json_path)
+
+
+@app.command()
+def page(
+    files: Annotated[list[Path], typer.Argument(help="Files written with --json.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Markdown page to write.")],
+) -> None:
+    """Turn saved figures into the page about performance."""
+    from varnn.bench import page as pages
+    from varnn.files import write_atomically
+
+    write_atomically(output, pages.page(files).encode())
+
+
+def _measure(benches: Sequence[str], rounds: int, threads: str, json_path: Path | None) -> None:
     from rich.console import Console
+
+    from varnn.bench.plan import plan
+    from varnn.bench.record import save
+
+    counts = _counts(threads)
+    console, waiting = Console(), Console(stderr=True)
+    measured = []
+    for bench in benches:
+        for run in plan(bench, threads=counts, rounds=rounds):
+            with waiting.status(f"measuring {run.title}"):
+                measured.append(run.measure())
+            _show(console, measured[-1])
+            if json_path is not None:  # after each, so that an interrupted run leaves what it has
+                save(json_path, measured, " ".join(["varnn", *sys.argv[1:]]))
+
+
+def _counts(threads: str) -> list[int]:
+    from varnn.errors import ConfigError
+
+    try:
+        counts = [int(one) for one in threads.split(",")]
+    except ValueError:
+        counts = [0]
+    if min(counts) < 1:
+        raise ConfigError(f"--threads must be whole numbers from 1, separated by commas; got {threads!r}.")
+    return counts
+
+
+def _show(console: "Console", measured: "Measured") -> None:
     from rich.table import Table
 
-    from varnn.bench import stream as bench
-    from varnn.files import write_atomically
-    from varnn.provenance import provenance
+    from varnn.bench.record import shown
 
-    timings, absent = bench.run(rounds=rounds)
-    ours = timings[0]
-    table = Table(title="One streamed step (predict + observe), one thread", title_justify="left")
-    for column in ("contender", "median", "p99", "p99 / median", "time / ours"):
-        table.add_column(column, justify="left" if column == "contender" else "right")
-    for timing in timings:
-        p99 = timing.quantile(0.99)
-        table.add_row(
-            timing.name,
-            f"{timing.median * 1e6:.1f} us",
-            f"{p99 * 1e6:.1f} us",
-            f"{p99 / timing.median:.1f}",
-            f"{timing.median / ours.median:.1f}x",
-        )
-    console = Console()
+    many = "one thread" if measured.threads == 1 else f"{measured.threads} threads"
+    table = Table(title=f"{measured.title} ({many})", title_justify="left")
+    for number, column in enumerate(measured.rows[0]):
+        table.add_column(column, justify="right" if number else "left")
+    for row in measured.rows:
+        table.add_row(*(shown(figure) for figure in row.values()))
     console.print(table)
-    for name in absent:
+    for check in measured.checks:
+        console.print(f"checked: {check}")
+    for name in measured.absent:
         console.print(f"not installed, so not measured: {name}")
-    if json_path is not None:
-        figures = {"made": provenance(), "timings": [timing.as_dict() for timing in timings]}
-        write_atomically(json_path, json.dumps(figures, indent=1).encode())

@@ -5,6 +5,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from varnn.evaluation import Score
     from varnn.paper.jobs import Job, Outcome
 
 Line = dict[str, float]
@@ -39,15 +42,31 @@ def training_bar(title: str, epochs: int) -> Iterator[Callable[[Line], None]]:
 @contextmanager
 def jobs_bar(total: int) -> "Iterator[Callable[[Job, Outcome], None]]":
     """Show jobs done, the latest one and the time left; gives the function to call after each job."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with _counting_bar() as progress:
         task = progress.add_task("starting", total=total)
 
         def on_done(job: "Job", outcome: "Outcome") -> None:
             progress.update(task, advance=1, description=f"{job}: test {outcome.test:.6f}")
 
         yield on_done
+
+
+@contextmanager
+def fits_bar(total: int) -> "Iterator[Callable[[Score], None]]":
+    """Show fits done, the latest one and the time left; gives the function to call after each fit."""
+    with _counting_bar() as progress:
+        task = progress.add_task("fitting", total=total)
+
+        def on_score(score: "Score") -> None:
+            progress.update(task, advance=1, description=f"{score.model}: RMSE {score.rmse:.4g}")
+
+        yield on_score
+
+
+def _counting_bar() -> "Progress":
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, disable=not console.is_terminal)

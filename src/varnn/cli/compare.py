@@ -1,0 +1,57 @@
+"""``varnn compare``: models side by side on a table of yours, honestly."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from varnn.cli.options import Data, Inputs, Series, Target, Time, listed
+
+
+def compare(
+    data: Data,
+    target: Target,
+    time: Time = None,
+    series: Series = None,
+    inputs: Inputs = None,
+    models: Annotated[
+        str,
+        typer.Option(help="Models by name, separated by commas: varnn, RM, ARM+AM, arx-lr, narx-gbm, ..."),
+    ] = "persistence,arx-lr,narx-gbm,varnn",
+    protocol: Annotated[
+        str, typer.Option(help="honest, or paper (optimistic: it picks on the test part).")
+    ] = "honest",
+    seeds: Annotated[int, typer.Option(help="Seeds of each model that draws.", min=1)] = 3,
+    report: Annotated[Path | None, typer.Option(help="HTML page to write.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
+) -> None:
+    """Fit models on the first part of a table, choose on the next, score once on the last."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from varnn import comparison, evaluation
+    from varnn.cli.progress import fits_bar
+    from varnn.panel import Panel
+
+    panel = Panel.read(data, target=target, time=time, series=series, inputs=listed(inputs))
+    names = listed(models) or []
+    for name in names:
+        evaluation.make_model(name, 0)  # a misspelt name is found before the first hour of fitting
+    fits = sum(1 if name in evaluation.DETERMINISTIC else seeds for name in names)
+    with fits_bar(fits) as on_score:
+        result = evaluation.compare(panel, names, protocol=protocol, seeds=seeds, on_score=on_score)  # type: ignore[arg-type]
+    if as_json:
+        typer.echo(json.dumps({"summary": comparison.in_words(result), "scores": result.rows()}, indent=1))
+    else:
+        console = Console()
+        table = Table(title=f"{data.name}: one step ahead, {protocol} protocol", title_justify="left")
+        for index, column in enumerate(comparison.COLUMNS):
+            table.add_column(column, justify="left" if index == 0 else "right")
+        for line in comparison.lines(result):
+            table.add_row(*line)
+        console.print(table)
+        console.print(comparison.in_words(result), markup=False)
+    if report is not None:
+        comparison.page(result, data.name).write(report)
+        Console(stderr=True).print(f"Report: {report}")
