@@ -181,3 +181,18 @@ def test_an_interrupted_save_leaves_the_old_file(
 def test_a_missing_folder_is_one_clear_error(model: VARNNRegressor, tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="No such file or directory"):
         model.save(tmp_path / "absent" / "m.varnn")
+
+
+def test_settings_from_a_search_may_be_numpy_numbers(panel: Panel, tmp_path: Path) -> None:
+    model = VARNNRegressor(
+        window=np.int64(4),  # type: ignore[arg-type]
+        hidden_size=np.int32(6),  # type: ignore[arg-type]
+        memory_size=np.int64(3),  # type: ignore[arg-type]
+        learning_rate=np.float32(1e-3),  # type: ignore[arg-type]
+        epochs=1,
+        random_state=np.int64(5),  # type: ignore[arg-type]
+    ).fit(panel)
+    model.save(tmp_path / "m.varnn")
+    loaded = varnn.load(tmp_path / "m.varnn")
+    assert loaded.get_params() == {**model.get_params(), "learning_rate": float(np.float32(1e-3))}
+    np.testing.assert_array_equal(loaded.predict(panel), model.predict(panel))

@@ -86,15 +86,16 @@ class Architecture:
                 f"residual={residual!r} has no memory to accumulate, which {variant} asks for. "
                 f"Use variant={variant[1:]!r} with it."
             )
-        for name, size in (("hidden_size", hidden_size), ("memory_size", memory_size)):
-            if size is not None and size < 1:
-                raise ConfigError(f"{name} must be at least 1; got {size}.")
+        sizes: dict[str, Any] = {"hidden_size": hidden_size, "memory_size": memory_size}
+        for name, size in sizes.items():
+            if size is not None and (not isinstance(size, int | np.integer) or size < 1):
+                raise ConfigError(f"{name} must be a whole number, at least 1; got {size!r}.")
         if residual == "scalar":
             memory_size = 1
         return cls(
             n_inputs=n_inputs,
-            hidden_size=hidden_size,
-            memory_size=max(n_inputs, 8) if memory_size is None else memory_size,
+            hidden_size=int(hidden_size),
+            memory_size=max(n_inputs, 8) if memory_size is None else int(memory_size),
             accumulate=accumulate,
             activation_memory=variant.endswith("+AM"),
             residual=residual,

@@ -249,8 +249,11 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     def save(self, path: str | Path) -> None:
         """Write one ``.varnn`` file; :func:`varnn.load` reads it, with or without torch installed."""
         check_is_fitted(self, "fitted_")
-        settings = self.get_params(deep=False)
-        if not isinstance(self.random_state, int | None):
+        settings = {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in self.get_params(deep=False).items()
+        }
+        if not isinstance(settings["random_state"], int | None):
             settings["random_state"] = None  # a generator's state is no setting to come back to
         model_file.write(path, self.fitted_, settings)
 
@@ -268,7 +271,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             window=self.window,
             epochs=self.epochs,
             batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
+            learning_rate=float(self.learning_rate),
             schedule=self.schedule,
             patience=self.patience,
             gradient_clip=self.gradient_clip,
@@ -314,7 +317,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             weights=weights,
             scaling=scaling,
             fill=self.fill,
-            window=self.window,
+            window=int(self.window),
             input_names=panel.input_names,
             target_name=panel.target_name,
             tails=_tails(prepared(panel), self.window - 1),
