@@ -1,6 +1,11 @@
 """The reproduction: verdicts, plan, cache and resume, tables and errata; on real data where it is there."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -174,3 +179,22 @@ def test_ablations_on_a_slice_of_training(data_folder: Path) -> None:
     none, scalar, memory = error("residual", "none"), error("residual", "scalar"), error("memory_size", 16)
     assert 0.006 < none < 0.0075
     assert memory < scalar < none
+
+
+def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(tmp_path: Path, data_folder: Path) -> None:
+    command = [sys.executable, "-c", "from varnn.cli import main; main()", "reproduce", "table3"]
+    command += ["--dataset", "appliances", "--models", "RM", "--seeds", "9", "-o", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        finished = tmp_path / "jobs"
+        deadline = time.monotonic() + 100
+        while not list(finished.glob("*.json")) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        os.kill(process.pid, signal.SIGINT)
+        said = process.communicate(timeout=30)[1]
+    assert process.returncode == 130
+    assert said.strip() == "stopped."
+    assert list(finished.glob("*.json"))
+    with pytest.raises(ProcessLookupError):  # nobody of its session is left
+        for _ in range(50):
+            os.killpg(process.pid, 0)
+            time.sleep(0.1)

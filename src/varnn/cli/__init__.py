@@ -44,6 +44,7 @@ def _main(
         typer.echo(context.get_help())
 
 
+_INTERRUPTED = 130
 # The base of all usage errors; typer exports only its children, and may or may not bring its own click.
 _BAD_USE: Any = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
 
@@ -60,11 +61,12 @@ def main() -> None:
         complaints.print(f"[red]error:[/red] {_plain(error.format_message())}")
         code = 2
     except (typer.Abort, KeyboardInterrupt):
-        complaints.print("stopped.")
-        code = 130
+        code = _INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         sys.stderr.close()
         code = 0
+    if code == _INTERRUPTED:  # typer turns Ctrl-C into this code
+        complaints.print("stopped.")
     sys.exit(code if isinstance(code, int) else 0)
 
 

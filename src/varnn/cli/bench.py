@@ -74,16 +74,16 @@ def _measure(benches: Sequence[str], rounds: int, threads: str, json_path: Path 
     from varnn.bench.plan import plan
     from varnn.bench.record import save
 
-    counts = _counts(threads)
+    runs = [run for bench in benches for run in plan(bench, threads=_counts(threads), rounds=rounds)]
     console, waiting = Console(), Console(stderr=True)
     measured = []
-    for bench in benches:
-        for run in plan(bench, threads=counts, rounds=rounds):
-            with waiting.status(f"measuring {run.title}"):
-                measured.append(run.measure())
-            _show(console, measured[-1])
-            if json_path is not None:  # after each, so that an interrupted run leaves what it has
-                save(json_path, measured, " ".join(["varnn", *sys.argv[1:]]))
+    for run in runs:
+        with waiting.status(f"measuring {run.title}"):
+            measured.append(run.measure())
+        _show(console, measured[-1])
+        if json_path is not None:  # after each, so that an interrupted run leaves what it has
+            command = " ".join(["varnn", *sys.argv[1:]])
+            save(json_path, measured, command, complete=len(measured) == len(runs))
 
 
 def _counts(threads: str) -> list[int]:
