@@ -93,6 +93,34 @@ def test_a_stream_of_json_lines_equals_the_library(folder: Path) -> None:
     assert "line 10 must be an object" in answers[8]["error"]
 
 
+def test_a_stream_goes_on_from_its_state_file(folder: Path) -> None:
+    generator = np.random.default_rng(0)
+    lines = [
+        json.dumps({"series": name, "x": generator.normal(size=5).tolist(), "y": float(generator.normal())})
+        for _ in range(20)
+        for name in ("a", "b")
+    ]
+    whole = run("stream", folder / "m.varnn", stdin="\n".join(lines)).stdout.splitlines()
+    state = folder / "live.state"
+    first = run("stream", folder / "m.varnn", "--state", state, "--every", "3", stdin="\n".join(lines[:13]))
+    second = run("stream", folder / "m.varnn", "--state", state, stdin="\n".join(lines[13:]))
+    assert first.stdout.splitlines() + second.stdout.splitlines() == whole
+    state.write_bytes(state.read_bytes()[:-5])
+    damaged = run("stream", folder / "m.varnn", "--state", state, stdin=lines[0])
+    assert damaged.returncode == 2
+    assert "truncated or damaged" in damaged.stderr
+
+
+def test_inspecting_a_model_says_what_is_in_it(folder: Path) -> None:
+    content = json.loads(run("inspect", folder / "m.varnn", "--json").stdout)
+    assert content["target"] == "load"
+    assert content["inputs"][0] == "demand"
+    assert content["settings"]["hidden_size"] == 8
+    shown = run("inspect", folder / "m.varnn").stdout
+    assert "microseconds here" in shown
+    assert "ARM+AM" in shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -146,14 +174,6 @@ def test_the_demonstration_writes_its_report(tmp_path: Path) -> None:
         assert f"<h2>{title}</h2>" in page
     assert page.count("<svg") == page.count('role="img"') == 4
     assert "http" not in page.replace("http://www.w3.org", ""), "the page asks the network for nothing"
-
-
-def test_the_stream_benchmark_prints_its_peers(tmp_path: Path) -> None:
-    done = run("bench", "stream", "--rounds", "1", "--json", tmp_path / "b.json")
-    assert done.returncode == 0, done.stderr
-    figures = json.loads((tmp_path / "b.json").read_text())
-    assert figures["timings"][0]["contender"] == "varnn Stream"
-    assert "river" in done.stdout
 
 
 def test_a_comparison_names_the_winner_and_writes_its_page(folder: Path) -> None:

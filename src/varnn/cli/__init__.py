@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from varnn.cli import bench, compare, datasets, demo, fit, predict, reproduce, stream
+from varnn.cli import bench, compare, datasets, demo, fit, inspect, predict, reproduce, stream
 from varnn.errors import VarnnError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command("demo")(demo.demo)
 app.command("fit")(fit.fit)
 app.command("predict")(predict.predict)
 app.command("stream")(stream.stream)
+app.command("inspect")(inspect.inspect)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(bench.app, name="bench")

@@ -19,24 +19,35 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from varnn.fitted import Fitted
     from varnn.stream import Stream
 
 
 def stream(
     model_path: Annotated[Path, typer.Argument(metavar="MODEL", help="File written by varnn fit.")],
+    state: Annotated[
+        Path | None, typer.Option(help="File to resume from, and to keep the state of all series in.")
+    ] = None,
+    every: Annotated[int, typer.Option(help="Lines between two writes of the state.", min=1)] = 10_000,
 ) -> None:
     """Predict and observe live: JSON lines on standard input, answers on standard output."""
     from varnn.regressor import load
 
     fitted = load(model_path).fitted_
-    streams: dict[str, Stream] = {}
-    for number, line in enumerate(sys.stdin, start=1):
-        if line.strip():
-            sys.stdout.write(json.dumps(_answer(line, number, fitted, streams)) + "\n")
-            sys.stdout.flush()
+    streams = _resumed(fitted, state)
+    try:
+        for number, line in enumerate(sys.stdin, start=1):
+            if not line.isspace():
+                sys.stdout.write(json.dumps(_answer(line, number, fitted, streams)) + "\n")
+                sys.stdout.flush()
+            if state is not None and number % every == 0:
+                _keep(state, fitted, streams)
+    finally:  # at the end of the input, at Ctrl-C and when nobody reads the answers any more
+        if state is not None:
+            _keep(state, fitted, streams)
 
 
-def _answer(line: str, number: int, fitted: Any, streams: "dict[str, Stream]") -> dict[str, Any]:
+def _answer(line: str, number: int, fitted: "Fitted", streams: "dict[str, Stream]") -> dict[str, Any]:
     from varnn.errors import VarnnError
     from varnn.stream import Stream
 
@@ -48,7 +59,7 @@ def _answer(line: str, number: int, fitted: Any, streams: "dict[str, Stream]") -
         return {"error": f"line {number} must be an object with 'x', 'y' or both"}
     name = message.get("series")
     answer: dict[str, Any] = {} if name is None else {"series": name}
-    key = json.dumps(name)
+    key = json.dumps(name)  # so that the series 1 and "1" stay apart
     live = streams.get(key) or Stream(fitted)
     try:
         if "x" in message:
@@ -60,3 +71,35 @@ def _answer(line: str, number: int, fitted: Any, streams: "dict[str, Stream]") -
     except VarnnError as error:
         answer["error"] = f"line {number}: {error}"
     return answer
+
+
+def _keep(path: Path, fitted: "Fitted", streams: "dict[str, Stream]") -> None:
+    """Write the snapshots of all series into one file, in one step."""
+    import numpy as np
+
+    from varnn import model_file
+    from varnn.files import write_atomically
+
+    snapshots = {
+        str(index): np.frombuffer(live.snapshot(), np.uint8) for index, live in enumerate(streams.values())
+    }
+    header = {"format": model_file.FORMAT, "series": list(streams), "model": fitted.fingerprint}
+    write_atomically(path, model_file.to_bytes(snapshots, header))
+
+
+def _resumed(fitted: "Fitted", path: Path | None) -> "dict[str, Stream]":
+    from varnn import model_file
+    from varnn.errors import ModelFileError
+    from varnn.stream import Stream
+
+    if path is None or not path.exists():
+        return {}
+    snapshots, header = model_file.from_bytes(path.read_bytes(), f"{str(path)!r}")
+    if header.get("model") != fitted.fingerprint:
+        raise ModelFileError(
+            f"{str(path)!r} holds the state of another model. Give that model, or another --state file."
+        )
+    return {
+        key: Stream.restore(fitted, snapshots[str(index)].tobytes())
+        for index, key in enumerate(header["series"])
+    }

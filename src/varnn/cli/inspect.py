@@ -1,0 +1,80 @@
+"""``varnn inspect``: what is in a model file."""
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from varnn.regressor import VARNNRegressor
+
+
+def inspect(
+    model_path: Annotated[Path, typer.Argument(metavar="MODEL", help="File written by varnn fit.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Show configuration, inputs, training curve and latency of a model file."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from varnn.regressor import load
+
+    model = load(model_path)
+    facts = _facts(model, model_path)
+    if as_json:
+        typer.echo(json.dumps(facts, indent=1))
+        return
+    table = Table(title=str(model_path), title_justify="left", show_header=False)
+    for name, value in facts.items():
+        shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        table.add_row(name, shown)
+    Console().print(table)
+
+
+def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
+    fitted = model.fitted_
+    losses = [line.get("validation_loss", line["loss"]) for line in model.history_]
+    return {
+        "variant": model.variant,
+        "target": fitted.target_name,
+        "inputs": list(fitted.input_names),
+        "window": fitted.window,
+        "hidden": fitted.architecture.hidden_size,
+        "memory": fitted.architecture.memory_size,
+        "members": len(fitted.weights.fusion),
+        "parameters": int(sum(matrix.size for matrix in fitted.weights.as_dict().values())),
+        "training rows": fitted.summary.get("rows"),
+        "training series": fitted.summary.get("series"),
+        "best epoch": fitted.summary.get("best_epoch"),
+        "best loss (scaled)": min(losses) if losses else None,
+        "training curve": _curve(losses),
+        "one streamed step": f"{_latency(model):.1f} microseconds here",
+        "file": f"{path.stat().st_size / 1e3:.0f} kB",
+        "settings": {name: value for name, value in model.get_params().items() if value is not None},
+    }
+
+
+def _curve(losses: list[float]) -> str:
+    """Draw losses as a line of blocks, one per epoch (at most 60)."""
+    if not losses:
+        return ""
+    step = -(-len(losses) // 60)
+    kept = losses[::step]
+    low, high = min(kept), max(kept)
+    span = (high - low) or 1.0
+    return "".join("▁▂▃▄▅▆▇█"[round(7 * (loss - low) / span)] for loss in kept)
+
+
+def _latency(model: "VARNNRegressor", steps: int = 500) -> float:
+    """Time predict + observe on training means; give the median in microseconds."""
+    live = model.stream()
+    x, y = model.fitted_.scaling.input_lead, model.fitted_.scaling.target_offset
+    spent = []
+    for _ in range(steps):
+        began = time.perf_counter()
+        live.predict(x)
+        live.observe(y)
+        spent.append(time.perf_counter() - began)
+    return 1e6 * sorted(spent)[steps // 2]
