@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types imports unit format lock clean reproduce
+.PHONY: demo test lint types imports unit format lock clean reproduce bench-peers
 
 demo: .venv/installed
 	$(BIN)/varnn demo --output report.html
@@ -26,6 +26,13 @@ imports: .venv/installed
 unit: .venv/installed
 	$(BIN)/pytest
 
+# Speed against every named peer, Keras and onnxruntime included, in an environment of its own.
+PEERS := .venv-peers/bin
+bench-peers: .venv-peers/installed
+	for one in train score stream; do $(PEERS)/varnn bench $$one --threads 1,2 --json benchmarks/$$one.json || exit 1; done
+	$(PEERS)/varnn bench growth --json benchmarks/growth.json
+	$(PEERS)/varnn bench page benchmarks/*.json -o docs/performance.md
+
 format: .venv/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -36,10 +43,17 @@ format: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
+.venv-peers/installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv-peers
+	$(PEERS)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock \
+		tensorflow-cpu==2.21.0 keras==3.15.1 onnx==1.23.2 onnxruntime==1.31.1
+	$(PEERS)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
 # The local part of a version (torch 2.13.0+cpu) names a build, not a release: pins keep the release only.
 lock: .venv/installed
 	{ head -n 1 requirements.lock; $(BIN)/python -m pip freeze --exclude-editable | sed 's/+[a-z0-9]*$$//'; } > requirements.lock.new
 	mv requirements.lock.new requirements.lock
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis report.html
+	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis report.html

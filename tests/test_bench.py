@@ -216,6 +216,7 @@ def test_figures_come_back_from_their_file(tmp_path: Path) -> None:
     saved = read(tmp_path / "a.json")
     assert saved.measured == [TABLE]
     assert saved.command == "varnn bench train"
+    assert saved.complete
     assert {"machine", "torch", "numba", "load average at the end"} <= set(saved.made)
 
 
@@ -225,7 +226,7 @@ def test_figures_come_back_from_their_file(tmp_path: Path) -> None:
         ("not json", "must be a file written by"),
         ('{"format": 99}', "must have format 1"),
         (
-            '{"format": 1, "command": "", "made": {}, "measured": [{"name": "x"}]}',
+            '{"format": 1, "command": "", "complete": true, "made": {}, "measured": [{"name": "x"}]}',
             "must be a file written by",
         ),
     ],
@@ -249,7 +250,9 @@ def test_a_page_tells_figures_verdicts_and_who_was_absent(tmp_path: Path) -> Non
     assert "| varnn reference | 1,230 | 2 |" in text
     assert "| RM: fused against the reference engine | 3.5 | 5 | 2 | not met |" in text
     assert "Not installed, so not measured: Keras." in text
-    assert "`varnn bench train`" in text
+    assert "`varnn bench train`\n" in text
+    save(tmp_path / "a.json", [TABLE], "varnn bench train", complete=False)
+    assert "`varnn bench train` was interrupted" in page.page([tmp_path / "a.json"])
 
 
 def test_smaller_is_better_where_it_is_said() -> None:
@@ -286,7 +289,8 @@ def test_the_command_shows_and_saves(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert done.exit_code == 0, done.output
     assert "varnn reference" in done.output
     assert "not installed, so not measured: Keras" in done.output
-    assert len(json.loads(out.read_text())["measured"]) == 2
+    saved = json.loads(out.read_text())
+    assert (len(saved["measured"]), saved["complete"]) == (2, True)
     done = CliRunner().invoke(app, ["bench", "page", str(out), "-o", str(tmp_path / "p.md")])
     assert (tmp_path / "p.md").read_text() == page.page([out])
 

@@ -1,120 +1,131 @@
-"""One streamed step, predict + observe: ours, the same cell in eager torch, and river's SNARIMAX."""
+"""One streamed step, predict + observe: ours against its peers; and a fleet of series in one call."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from varnn import cell
-from varnn.bench.rounds import Timing, interleave
-from varnn.cell import Architecture, Weights, initial_weights
-from varnn.errors import VarnnError
+from varnn.bench import stream_peers
+from varnn.bench.model import untrained
+from varnn.bench.record import Measured, significant, timed_rows
+from varnn.bench.rounds import Contender, agree, interleave
+from varnn.bench.stream_peers import Floats, Step
 from varnn.fitted import Fitted
-from varnn.preparation import Scaling
 from varnn.stream import Stream
 
 INPUTS, HIDDEN, WINDOW = 27, 128, 5
+SAME_STEPS, SAME_TO = 20, 1e-4
+FLEET = 10_000
+OURS = "varnn Stream"
+PEERS: dict[str, tuple[Callable[[Fitted, Floats, Floats], Step], bool, int | None]] = {
+    # name: how to make it, whether it computes what ours does, most calls in a round
+    "torch, eager": (stream_peers.eager, True, None),
+    "onnxruntime": (stream_peers.onnx, True, None),
+    "river SNARIMAX(3, 0, 3)": (stream_peers.river, False, None),
+    "statsmodels SARIMAX.extend": (stream_peers.statsmodels, False, 20),
+}
 
 
-def run(*, rounds: int = 7, calls: int = 300) -> tuple[list[Timing], list[str]]:
-    """Time every contender that is installed; also say which are not.
+def measure(*, threads: int, rounds: int, calls: int) -> dict[str, Any]:
+    """Time one predict + observe of each contender that is installed.
 
-    The streams get the same rows, and the eager step is checked to give the same predictions.
+    Parameters
+    ----------
+    threads
+        Threads the process was started with; the products are too small for a second one.
+    rounds, calls
+        Interleaved rounds, and steps of each contender in one.
     """
+    rows = 500 + rounds * calls
     generator = np.random.default_rng(0)
-    rows = 1000 + rounds * calls
     X = generator.normal(size=(rows, INPUTS))
     y = X[:, 0] + np.cumsum(generator.normal(size=rows)) / 10
     fitted = untrained("RM", INPUTS, HIDDEN, WINDOW)
-    contenders: dict[str, Callable[[int], object]] = {"varnn Stream": _ours(fitted, X, y)}
+    same = [Contender(OURS, _ours(fitted, X, y))]
+    others: list[Contender] = []
     absent = []
-    for name, make in (("torch, eager window of 5", _eager), ("river SNARIMAX(3, 0, 3)", _river)):
+    for name, (make, comparable, most) in PEERS.items():
         try:
-            contenders[name] = make(fitted, X, y)
+            contender = Contender(name, make(fitted, X, y), calls=most)
         except ImportError:
             absent.append(name)
-    return interleave(contenders, rounds=rounds, calls=calls, warm_up=200), absent
-
-
-def untrained(variant: Any, n_inputs: int, hidden_size: int, window: int) -> Fitted:
-    """Give a model with drawn weights and no scaling; speed does not depend on what was learnt."""
-    architecture = Architecture.of(variant, n_inputs=n_inputs, hidden_size=hidden_size)
-    weights = initial_weights(architecture, seed=0).as_dict()
-    return Fitted(
-        architecture=architecture,
-        weights=Weights(**{name: matrix[None] for name, matrix in weights.items()}),
-        scaling=Scaling(
-            input_offset=np.zeros(n_inputs),
-            input_scale=np.ones(n_inputs),
-            input_lead=np.zeros(n_inputs),
-            target_offset=0.0,
-            target_scale=1.0,
-        ),
-        fill="forward",
-        window=window,
-        input_names=tuple(f"x{index}" for index in range(n_inputs)),
-        target_name="y",
+            continue
+        (same if comparable else others).append(contender)
+    difference = agree(same, calls=SAME_STEPS, tolerance=SAME_TO)
+    timings = interleave([*same, *others], rounds=rounds, calls=calls, warm_up=200, first=SAME_STEPS)
+    measured = Measured(
+        name="stream",
+        title=f"One streamed step, predict + observe: RM, {INPUTS} inputs, {HIDDEN} hidden, "
+        f"exact window of {WINDOW}",
+        threads=threads,
+        rows=timed_rows(timings, [OURS], p99=True),
+        checks=[
+            f"predictions of the first {SAME_STEPS} rows agree to {difference:.1g} of the largest: "
+            + ", ".join(one.name for one in same)
+        ],
+        absent=absent,
     )
+    return asdict(measured)
 
 
-Floats = npt.NDArray[np.float64]
+def measure_fleet(*, threads: int, rounds: int, calls: int, n_series: int = FLEET) -> dict[str, Any]:
+    """Time one step of many series at once, and of the same series one after another.
+
+    Parameters
+    ----------
+    threads
+        Threads the process was started with.
+    rounds, calls
+        Rounds, and steps in one.
+    n_series
+        Series stepped in one call.
+    """
+    fitted = untrained("RM", INPUTS, HIDDEN, WINDOW)
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(16, n_series, INPUTS)), generator.normal(size=(16, n_series))
+    few = 20  # series stepped one by one; the rate does not depend on how many
+    fleet, singles = Stream(fitted, n_series), [Stream(fitted) for _ in range(few)]
+
+    def together(step: int) -> Any:
+        predicted = fleet.predict(X[step % 16])
+        fleet.observe(y[step % 16])
+        return predicted[:few]
+
+    def one_by_one(step: int) -> list[float]:
+        predicted = []
+        for index, single in enumerate(singles):
+            predicted.append(single.predict(X[step % 16, index]))
+            single.observe(y[step % 16, index])
+        return predicted
+
+    contenders = [Contender("one call for all", together), Contender("a Stream for each", one_by_one)]
+    difference = agree(contenders, calls=2 * WINDOW, tolerance=SAME_TO)
+    timings = interleave(contenders, rounds=rounds, calls=calls, first=2 * WINDOW)
+    measured = Measured(
+        name="stream fleet",
+        title=f"{n_series:,} series stepped: RM, {INPUTS} inputs, {HIDDEN} hidden, exact window of {WINDOW}",
+        threads=threads,
+        rows=[
+            {
+                "contender": one.name,
+                "series-steps per s": significant(size / one.best),
+                "median us per series": significant(one.median / size * 1e6),
+                "p99 us per series": significant(one.quantile(0.99) / size * 1e6),
+            }
+            for one, size in zip(timings, (n_series, few), strict=True)
+        ],
+        checks=[f"predictions of {few} series over {2 * WINDOW} steps agree to {difference:.1g}"],
+    )
+    return asdict(measured)
 
 
-def _ours(fitted: Fitted, X: Floats, y: Floats) -> Callable[[int], float]:
+def _ours(fitted: Fitted, X: Floats, y: Floats) -> Step:
     live = Stream(fitted)
 
     def step(row: int) -> float:
         predicted = live.predict(X[row])
         live.observe(y[row])
         return float(predicted)
-
-    return step
-
-
-def _eager(fitted: Fitted, X: Floats, y: Floats) -> Callable[[int], float]:
-    """Run the cell over the last rows anew for each prediction, in torch on one thread."""
-    import torch
-
-    torch.set_num_threads(1)
-    architecture = fitted.architecture
-    weights = Weights(**{name: torch.tensor(matrix[0]) for name, matrix in fitted.weights.as_dict().items()})
-
-    def step(row: int) -> float:
-        with torch.inference_mode():
-            state = None
-            for now in range(max(0, row - fitted.window + 1), row + 1):
-                x = torch.tensor(X[now], dtype=torch.float32)[None]
-                projected = cell.project(architecture, weights, x)
-                state = cell.initial_state(architecture, projected) if state is None else state
-                y_hat, u = cell.predict(architecture, weights, projected, state)
-                state = cell.update(architecture, weights, float(y[now]) - y_hat, u, state)
-            return float(y_hat)
-
-    ours = _ours(fitted, X, y)
-    for row in range(20):
-        if abs(ours(row) - step(row)) > 1e-4:
-            raise VarnnError("the contenders disagree: a benchmark of different answers means nothing.")
-    return step
-
-
-def _river(fitted: Fitted, X: Floats, y: Floats) -> Callable[[int], float]:
-    """Forecast and learn with river's online ARIMA, on the same inputs and three lags."""
-    from river import linear_model, optim, preprocessing, time_series
-
-    model = time_series.SNARIMAX(
-        p=3,
-        d=0,
-        q=3,
-        regressor=preprocessing.StandardScaler() | linear_model.LinearRegression(optimizer=optim.SGD(1e-4)),
-    )
-    names = fitted.input_names
-    rows = [dict(zip(names, row.tolist(), strict=True)) for row in X]
-    model.learn_one(float(y[0]), rows[0])
-
-    def step(row: int) -> float:
-        (forecast,) = model.forecast(horizon=1, xs=[rows[row]])
-        model.learn_one(float(y[row]), rows[row])
-        return float(forecast)
 
     return step
