@@ -98,7 +98,13 @@ def agree(contenders: Sequence[Contender], *, calls: int, tolerance: float) -> f
 
 
 def interleave(
-    contenders: Sequence[Contender], *, rounds: int, calls: int, warm_up: int = 0, first: int = 0
+    contenders: Sequence[Contender],
+    *,
+    rounds: int,
+    calls: int,
+    warm_up: int = 0,
+    settle: int = 0,
+    first: int = 0,
 ) -> list[Timing]:
     """Time contenders in turns.
 
@@ -110,6 +116,9 @@ def interleave(
         Rounds, and calls of each contender per round; each call is timed on its own.
     warm_up
         Calls of each contender before the first round, not timed.
+    settle
+        Calls at the beginning of each turn, not timed: the contender before has left the processor's
+        caches full of its own data, which no steady use would meet.
     first
         Number of the first step.
 
@@ -121,16 +130,21 @@ def interleave(
     """
     at = {one.name: first for one in contenders}
     seconds: dict[str, list[list[float]]] = {one.name: [] for one in contenders}
-    for one in contenders:
-        for _ in range(_calls(one, warm_up)):
+
+    def untimed(one: Contender, count: int) -> None:
+        for _ in range(_calls(one, count)):
             one.call(at[one.name])
             at[one.name] += one.steps
+
+    for one in contenders:
+        untimed(one, warm_up)
     clock = time.perf_counter
     collecting = gc.isenabled()
     gc.disable()  # a collection would land on whoever happens to run
     try:
         for _ in range(rounds):
             for one in contenders:
+                untimed(one, settle)
                 spent = []
                 for _ in range(max(1, _calls(one, calls))):
                     began = clock()

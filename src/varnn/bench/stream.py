@@ -15,6 +15,7 @@ from varnn.fitted import Fitted
 from varnn.stream import Stream
 
 INPUTS, HIDDEN, WINDOW = 27, 128, 5
+SETTLE = 30  # untimed steps at the start of a turn
 SAME_STEPS, SAME_TO = 20, 1e-4
 FLEET = 10_000
 OURS = "varnn Stream"
@@ -37,7 +38,7 @@ def measure(*, threads: int, rounds: int, calls: int) -> dict[str, Any]:
     rounds, calls
         Interleaved rounds, and steps of each contender in one.
     """
-    rows = 500 + rounds * calls
+    rows = 500 + rounds * (calls + SETTLE)
     generator = np.random.default_rng(0)
     X = generator.normal(size=(rows, INPUTS))
     y = X[:, 0] + np.cumsum(generator.normal(size=rows)) / 10
@@ -53,7 +54,9 @@ def measure(*, threads: int, rounds: int, calls: int) -> dict[str, Any]:
             continue
         (same if comparable else others).append(contender)
     difference = agree(same, calls=SAME_STEPS, tolerance=SAME_TO)
-    timings = interleave([*same, *others], rounds=rounds, calls=calls, warm_up=200, first=SAME_STEPS)
+    timings = interleave(
+        [*same, *others], rounds=rounds, calls=calls, warm_up=200, settle=SETTLE, first=SAME_STEPS
+    )
     measured = Measured(
         name="stream",
         title=f"One streamed step, predict + observe: RM, {INPUTS} inputs, {HIDDEN} hidden, "
