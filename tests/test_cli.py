@@ -177,7 +177,8 @@ def test_the_demonstration_writes_its_report(tmp_path: Path) -> None:
 
 
 def test_a_comparison_names_the_winner_and_writes_its_page(folder: Path) -> None:
-    arguments = ["compare", folder / "house.csv", "--target", "load", "--time", "when", "--series", "site"]
+    options = ("--target", "load", "--time", "when", "--series", "site")
+    arguments: list[str | Path] = ["compare", folder / "house.csv", *options]
     done = run(*arguments, "--models", "persistence,arx-lr", "--report", folder / "compare.html", "--json")
     assert done.returncode == 0, done.stderr
     content = json.loads(done.stdout)
