@@ -266,7 +266,9 @@ def compare(
     return Comparison(parts, scores, truth)
 
 
-DETERMINISTIC = frozenset({"persistence", "lr", "arx-lr", "rls-arx", "armax"})
+DETERMINISTIC = frozenset(
+    {"persistence", "lr", "arx-lr", "narx-gbm", "rls-arx", "armax"}
+)  # these draw nothing
 
 
 def _maker(name: str) -> Callable[[int], Model]:

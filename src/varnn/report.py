@@ -26,8 +26,8 @@ h2 { font-size: 1.2rem; margin: 2.6rem 0 .5rem; }
 .summary { background: var(--card); border-left: 4px solid var(--accent); padding: .8rem 1.1rem;
   margin: 1.2rem 0; border-radius: 0 .4rem .4rem 0; font-size: 1.05rem; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: .42rem .7rem; text-align: right; border-bottom: 1px solid var(--line);
+table { border-collapse: collapse; width: 100%; font-size: .93rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .38rem .5rem; text-align: right; border-bottom: 1px solid var(--line);
   white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 th { color: var(--soft); font-weight: 600; }
