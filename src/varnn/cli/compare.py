@@ -40,7 +40,7 @@ def compare(
         evaluation.make_model(name, 0)  # a misspelt name is found before the first hour of fitting
     fits = sum(1 if name in evaluation.DETERMINISTIC else seeds for name in names)
     with fits_bar(fits) as on_score:
-        result = evaluation.compare(panel, names, protocol=protocol, seeds=seeds, on_score=on_score)  # type: ignore[arg-type]
+        result = evaluation.compare(panel, names, protocol=protocol, seeds=seeds, on_score=on_score)  # type: ignore[arg-type]  # checked there
     if as_json:
         typer.echo(json.dumps({"summary": comparison.in_words(result), "scores": result.rows()}, indent=1))
     else:
