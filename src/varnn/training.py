@@ -107,9 +107,8 @@ def train_members(
 ) -> list[Trained]:
     """Fit one cell per seed to the same panels: side by side on the CPU, one after the other on a GPU.
 
-    Each member trains on one thread and gives what :func:`train` gives for its seed alone. Threads were
-    measured against processes and against one product for all members: processes are a tenth faster
-    once they run, but each first imports torch for seconds; the common product was the slowest.
+    Each member trains on one thread and gives what :func:`train` gives for its seed alone. Threads, not
+    processes: those were a tenth faster once they ran, but each first imports torch for seconds.
 
     Parameters
     ----------
