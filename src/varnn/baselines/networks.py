@@ -111,7 +111,7 @@ def train(settings: Network, examples: Examples, validation: Examples | None) ->
         for batch in torch.split(order, settings.batch_size):
             optimizer.zero_grad()
             loss = torch.mean(torch.square(network(regressors[batch])[:, 0] - labels[batch]))
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             optimizer.step()
             total += loss.detach() * len(batch)
         line = {"epoch": float(epoch), "loss": float(total) / len(labels)}

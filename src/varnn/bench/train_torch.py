@@ -114,7 +114,7 @@ def _step(case: Case, network: Any, *, labels: bool = True) -> Callable[[int], T
         y_hat = network(windows, y) if labels else network(windows)
         loss = nn.functional.mse_loss(y_hat, y[:, -1:])
         optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         optimiser.step()
         return loss.detach()
 

@@ -31,7 +31,7 @@ def demo(
     )
     with training_bar("training VARNN", epochs) as on_epoch:
         result = run(made, epochs=epochs, seed=seed, on_epoch=on_epoch)
-    table = Table(title="One step ahead on the untouched last 20 %", title_justify="left")
+    table = Table(title="One step ahead on the last 20 %, which fitting never saw", title_justify="left")
     for index, column in enumerate(result.columns):
         table.add_column(column, justify="left" if index == 0 else "right")
     for line in result.lines:

@@ -119,7 +119,8 @@ def parts_of(dataset: str, protocol: ProtocolName) -> Parts:
 def _model(job: Job) -> evaluation.Model:
     settings = dict(job.settings)
     if job.model in VARIANTS:
-        return VARNNRegressor.paper(job.model, random_state=job.seed, **settings)  # type: ignore[arg-type]
+        settings |= {"variant": job.model, "random_state": job.seed}
+        return VARNNRegressor.paper(**settings)
     return baselines.make(job.model, random_state=job.seed, **settings)
 
 
