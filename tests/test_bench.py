@@ -138,17 +138,23 @@ def test_scoring_is_measured_in_time_and_memory(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(score, "call", peak)
     measured = Measured(**score.measure(threads=1, rounds=1, rows=3000))
-    assert [row["contender"] for row in measured.rows][:3] == [score.OURS, score.NUMPY, score.TORCH]
-    assert asked == [row["contender"] for row in measured.rows]
+    named = [row["contender"] for row in measured.rows]
+    assert asked == named
+    assert named[0] == score.STEPWISE
+    assert {score.NUMPY, score.TORCH} < set(named)
+    assert (score.COMPILED in named) != (f"{score.COMPILED} (numba)" in measured.absent)
     assert all(float(row["rows per s"] or 0) > 0 for row in measured.rows)
-    assert (measured.rows[1]["peak MB"], measured.rows[1]["memory / varnn"]) == (2.0, 1.0)
+    for ours in {score.STEPWISE, score.COMPILED} & set(named):
+        assert all(float(row[f"time / {ours}"] or 0) > 0 for row in measured.rows)
+        assert {(row["peak MB"], row[f"memory / {ours}"]) for row in measured.rows} == {(2.0, 1.0)}
 
 
-def test_copies_take_the_memory_of_their_windows() -> None:
+@pytest.mark.parametrize("name", [score.STEPWISE, score.COMPILED])
+def test_copies_take_the_memory_of_their_windows(name: str) -> None:
+    pytest.importorskip(score.NEEDS[name])
     rows = 200_000
     ours, copies = (
-        fresh.call("varnn.bench.score:peak", threads=1, name=name, rows=rows)
-        for name in (score.OURS, score.NUMPY)
+        fresh.call("varnn.bench.score:peak", threads=1, name=one, rows=rows) for one in (name, score.NUMPY)
     )
     if ours is None:
         pytest.skip("this system keeps no count of the peak of memory")
@@ -157,7 +163,7 @@ def test_copies_take_the_memory_of_their_windows() -> None:
 
 
 def test_scoring_refuses_a_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(score, "NEEDS", {score.OURS: "numpy", score.NUMPY: "numpy"})
+    monkeypatch.setattr(score, "NEEDS", {score.STEPWISE: "numpy", score.NUMPY: "numpy"})
     monkeypatch.setattr(score, "_numpy", lambda *_: lambda windows, labels: labels[:, 0])
     with pytest.raises(VarnnError, match="copies, NumPy"):
         score.measure(threads=1, rounds=1, rows=100)

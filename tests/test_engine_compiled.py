@@ -13,7 +13,8 @@ from varnn.cell import Architecture, Variant, Weights, initial_weights
 from varnn.engine import pack, unpack
 from varnn.engine.adam import FlatAdam
 from varnn.engine.choice import EngineName, make_adam, make_engine
-from varnn.engine.compiled import CompiledAdam, CompiledEngine, supports
+from varnn.engine.compilable import supports
+from varnn.engine.compiled import CompiledAdam, CompiledEngine
 from varnn.engine.fused import FusedEngine
 from varnn.engine.reference import ReferenceEngine
 from varnn.errors import ConfigError, MissingExtraError
@@ -58,18 +59,18 @@ def all_fall(weights: Weights) -> None:
     weights.error.abs_().neg_()
 
 
-@pytest.mark.parametrize(
-    "shape_memory",
-    [
-        never_active,
-        always_active,
-        all_break_at_zero,
-        same_break_twice,
-        some_without_slope,
-        all_rise,
-        all_fall,
-    ],
-)
+BREAK_POINTS = [
+    never_active,
+    always_active,
+    all_break_at_zero,
+    same_break_twice,
+    some_without_slope,
+    all_rise,
+    all_fall,
+]
+
+
+@pytest.mark.parametrize("shape_memory", BREAK_POINTS)
 def test_break_points_of_every_kind(shape_memory: Callable[[Weights], None]) -> None:
     inputs, target = rows()
     flat = torch.tensor(pack(initial_weights(CELL, seed=3))).double()

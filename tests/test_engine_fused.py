@@ -48,10 +48,10 @@ class Problem:
         self.flat = torch.tensor(pack(random_weights(self.architecture, seed)), dtype=dtype)
         self.ends = torch.tensor(generator.choice(labelled[labelled >= window - 1], batch))
 
-    def engine(self, name: EngineName) -> Engine:
+    def engine(self, name: EngineName, graded: int = 1) -> Engine:
         if name == "compiled":
             pytest.importorskip("numba")
-        return make_engine(name, self.architecture, self.inputs, self.target, self.window)
+        return make_engine(name, self.architecture, self.inputs, self.target, self.window, graded)
 
 
 def assert_same(problem: Problem, engine: Engine, ends: Tensor) -> None:
@@ -59,6 +59,19 @@ def assert_same(problem: Problem, engine: Engine, ends: Tensor) -> None:
     true_loss, true_gradient = problem.engine("reference").loss_and_gradient(problem.flat, ends)
     torch.testing.assert_close(loss, true_loss, rtol=1e-10, atol=0)
     torch.testing.assert_close(gradient, true_gradient, rtol=0, atol=1e-10 * float(true_gradient.abs().max()))
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+@pytest.mark.parametrize(("window", "graded"), [(2, 2), (6, 2), (6, 5), (6, 6)])
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+def test_several_graded_rows(case: Case, window: int, graded: int, missing: float) -> None:
+    problem = Problem(case, window=window, missing=missing, batch=9)
+    fused, reference = problem.engine("fused", graded), problem.engine("reference", graded)
+    for ends in (problem.ends, problem.ends[:4], problem.ends):  # nothing is left over from call to call
+        loss, gradient = fused.loss_and_gradient(problem.flat, ends)
+        true_loss, true_gradient = reference.loss_and_gradient(problem.flat, ends)
+        torch.testing.assert_close(loss, true_loss, rtol=1e-10, atol=0)
+        torch.testing.assert_close(gradient, true_gradient, rtol=1e-9, atol=1e-10)
 
 
 @every_engine

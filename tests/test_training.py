@@ -14,7 +14,7 @@ from varnn import VARNNRegressor
 from varnn.cell import Architecture
 from varnn.errors import ConfigError, DataError, TrainingError
 from varnn.preparation import Scaling, split_in_time
-from varnn.training import Epoch, TrainConfig, Trained, pick_device, train, train_members
+from varnn.training import Epoch, Member, TrainConfig, Trained, pick_device, train, train_members
 
 
 def fit(
@@ -123,7 +123,8 @@ def members(config: TrainConfig, on_epoch: object = None) -> list[Trained]:
     panel = random_panel([300], seed=1)
     scaled = Scaling.of(panel, "minmax").apply(panel)
     architecture = Architecture.of("ARM+AM", n_inputs=3, hidden_size=8)
-    return train_members(architecture, scaled, scaled, config, [5, 6, 7], on_epoch)  # type: ignore[arg-type]
+    every = [Member(architecture, scaled, scaled, seed) for seed in (5, 6, 7)]
+    return train_members(every, config, on_epoch)  # type: ignore[arg-type]
 
 
 def test_members_side_by_side_equal_members_alone() -> None:

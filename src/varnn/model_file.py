@@ -21,11 +21,10 @@ from varnn.cell import Architecture, weights_from
 from varnn.errors import ModelFileError
 from varnn.files import write_atomically
 from varnn.fitted import Fitted, Tail
-from varnn.preparation import Scaling
+from varnn.recipe import Recipe
 
 FORMAT = 1
 _KEY = "varnn"
-_SCALING = ("input_offset", "input_scale", "input_lead", "target_offset", "target_scale")
 
 Tensors = dict[str, npt.NDArray[Any]]
 
@@ -43,17 +42,19 @@ def write(path: str | Path, fitted: Fitted, settings: Mapping[str, Any]) -> None
         Plain values (they must survive JSON) from which an equal estimator can be made again.
     """
     tensors: Tensors = {f"weights.{name}": array for name, array in fitted.weights.as_dict().items()}
-    for name in _SCALING:
-        tensors[f"scaling.{name}"] = np.atleast_1d(np.asarray(getattr(fitted.scaling, name), np.float64))
+    tensors |= {f"recipe.{name}": array for name, array in fitted.recipe.arrays().items()}
     for index, tail in enumerate(fitted.tails.values()):
         tensors[f"tail.{index}.inputs"] = tail.inputs
         tensors[f"tail.{index}.target"] = tail.target
+        if tail.time is not None:
+            tensors[f"tail.{index}.time"] = tail.time.astype("datetime64[ns]").astype(np.int64)
     header = {
         "format": FORMAT,
         "library": version("varnn"),
         "architecture": fitted.architecture.as_dict(),
         "window": fitted.window,
-        "fill": fitted.fill,
+        "share": fitted.share,
+        "recipe": fitted.recipe.facts(),
         "input_names": list(fitted.input_names),
         "target_name": fitted.target_name,
         "series": list(fitted.tails),
@@ -71,24 +72,16 @@ def read(path: str | Path) -> tuple[Fitted, dict[str, Any]]:
     tensors, header = from_bytes(place.read_bytes(), f"{str(path)!r}")
     try:
         weights = weights_from(_under("weights.", tensors))
-        scaling = _under("scaling.", tensors)
         fitted = Fitted(
             architecture=Architecture(**header["architecture"]),
             weights=weights,
-            scaling=Scaling(
-                input_offset=scaling["input_offset"],
-                input_scale=scaling["input_scale"],
-                input_lead=scaling["input_lead"],
-                target_offset=scaling["target_offset"].item(),
-                target_scale=scaling["target_scale"].item(),
-            ),
-            fill=header["fill"],
+            recipe=Recipe.from_parts(header["recipe"], _under("recipe.", tensors)),
             window=int(header["window"]),
+            share=float(header["share"]),
             input_names=tuple(header["input_names"]),
             target_name=header["target_name"],
             tails={
-                name: Tail(inputs=tensors[f"tail.{index}.inputs"], target=tensors[f"tail.{index}.target"])
-                for index, name in enumerate(header["series"])
+                name: _tail(_under(f"tail.{index}.", tensors)) for index, name in enumerate(header["series"])
             },
             summary=header["summary"],
         )
@@ -99,6 +92,15 @@ def read(path: str | Path) -> tuple[Fitted, dict[str, Any]]:
     if shapes != fitted.architecture.shapes:
         raise ModelFileError(f"{str(path)!r} holds weights that do not fit its architecture.")
     return fitted, settings
+
+
+def _tail(tensors: Tensors) -> Tail:
+    time = tensors.get("time")
+    return Tail(
+        inputs=tensors["inputs"],
+        target=tensors["target"],
+        time=None if time is None else time.view("datetime64[ns]"),
+    )
 
 
 def to_bytes(tensors: Tensors, header: Mapping[str, Any]) -> bytes:

@@ -22,6 +22,9 @@ FILLS: tuple[str, ...] = get_args(Fill)
 # A value a million training ranges away is taken as just that far: float32 arithmetic, squares and
 # recurrences included, then cannot overflow, and no honest value comes near.
 LIMIT = 1e6
+# With standard scaling an input ten deviations away is taken as just that far: a network's answer to
+# what it never saw anything like is no answer.
+STANDARD_LIMIT = 10.0
 
 
 def split_in_time(panel: Panel, *fractions: float) -> tuple[Panel, ...]:
@@ -144,6 +147,8 @@ class Scaling:
         Training mean of each input, in original units: stands in before a series' first value.
     target_offset, target_scale
         The same map for the target.
+    input_limit
+        Largest size of a scaled input; beyond it values are clipped.
 
     Examples
     --------
@@ -158,6 +163,7 @@ class Scaling:
     input_lead: FloatArray
     target_offset: float
     target_scale: float
+    input_limit: float = LIMIT
 
     @classmethod
     def of(cls, panel: Panel, how: Scale) -> "Scaling":
@@ -181,6 +187,7 @@ class Scaling:
             input_lead=np.nanmean(panel.inputs, axis=0, dtype=np.float64),
             target_offset=float(target_offset[0]),
             target_scale=float(target_scale[0]),
+            input_limit=STANDARD_LIMIT if how == "standard" else LIMIT,
         )
 
     def apply(self, panel: Panel) -> Panel:
@@ -189,11 +196,11 @@ class Scaling:
 
     def inputs(self, values: FloatArray) -> npt.NDArray[np.float32]:
         """Bring inputs of any leading shape into scaled units, as float32."""
-        return _scaled(values, self.input_offset, self.input_scale)
+        return _scaled(values, self.input_offset, self.input_scale, self.input_limit)
 
     def target(self, values: FloatArray) -> npt.NDArray[np.float32]:
         """Bring targets into scaled units, as float32."""
-        return _scaled(values, self.target_offset, self.target_scale)
+        return _scaled(values, self.target_offset, self.target_scale, LIMIT)
 
     def restore(self, scaled: Any) -> Any:
         """Bring scaled predictions back into the target's own units, in float64."""
@@ -201,12 +208,12 @@ class Scaling:
 
 
 def _scaled(
-    values: FloatArray, offset: FloatArray | float, scale: FloatArray | float
+    values: FloatArray, offset: FloatArray | float, scale: FloatArray | float, limit: float
 ) -> npt.NDArray[np.float32]:
     scaled = np.subtract(values, offset, dtype=np.float64)
     scaled /= scale
-    np.maximum(scaled, -LIMIT, out=scaled)  # np.clip in two calls: a stream feels its overhead
-    np.minimum(scaled, LIMIT, out=scaled)
+    np.maximum(scaled, -limit, out=scaled)  # np.clip in two calls: a stream feels its overhead
+    np.minimum(scaled, limit, out=scaled)
     return scaled.astype(np.float32)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +15,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from varnn import model_file
-from varnn.cell import Architecture, MemoryActivation, Residual, Variant, Weights
+from varnn.cell import MemoryActivation, Residual, Variant
+from varnn.clock import CYCLES
 from varnn.errors import ConfigError, DataError, check_choice, require
-from varnn.fitted import Fitted, Tail
 from varnn.panel import FloatArray, Panel, default_names
-from varnn.preparation import FILLS, SCALES, Fill, Scale, Scaling, fill_gaps, split_in_time
-from varnn.stream import Stream
+from varnn.preparation import FILLS, SCALES, Fill, Scale, split_in_time
+from varnn.stream import Stream, continue_from_training
+
+if TYPE_CHECKING:
+    from varnn.fitting import Settings
 
 
 class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -29,13 +33,20 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     it. It predicts those rows one by one, turns each error into a memory vector, and uses the last
     memory to predict row t.
 
+    The prediction starts from a linear model of recent labels and inputs, and the network learns what
+    that leaves (`linear=True`). Settings of None are chosen from the rows; see "What wins and why" in
+    the documentation. :meth:`paper` makes the published model, which has none of this.
+
     Parameters
     ----------
     variant : {"RM", "RM+AM", "ARM", "ARM+AM"}
         ARM lets the memory accumulate errors, RM keeps the last one; +AM also hands on the hidden
         layer.
-    window : int
-        Rows one prediction sees, itself included.
+    window : int or None
+        Rows one prediction sees, itself included. None is 24, less where series are short.
+    graded : int or None
+        Rows at the end of a training window whose errors are learned from. The paper grades the last
+        one; None grades the second half, which learns as much from a tenth of the windows.
     hidden_size, memory_size : int
         Width of the hidden layer and of the residual memory. A memory of None is as wide as the
         inputs, but at least 8.
@@ -43,18 +54,28 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         Nonlinearity of the memory.
     residual : {"projected", "scalar", "none"}
         The paper's memory, or one of its ablations.
-    epochs, batch_size, learning_rate, schedule
-        Adam on shuffled windows; the schedule is "constant" or "cosine" (down to zero).
+    epochs, batch_size : int or None
+        Passes over the training rows and windows in a batch; None is enough of them for some thousand
+        steps of Adam.
+    learning_rate, schedule
+        Of Adam; the schedule is "constant" or "cosine" (down to zero).
     validation_fraction : float
-        Last share of each series, held out to pick the best epoch; 0 trains on everything and keeps
-        the last epoch.
+        Last share of each series, held out to choose on; 0 trains on everything and keeps the last
+        epoch.
     patience : int or None
         Epochs without a better validation loss after which training ends; None never ends early.
     ensemble : int
         Members trained from consecutive seeds, whose predictions are averaged.
+    linear : bool
+        Start from a linear ARX model, fitted first.
+    calendar : {"auto", None} or list of {"day", "week"}
+        Time of day and week as inputs, where rows have a time; "auto" takes those that lower the
+        validation error of the first member.
+    peers : bool
+        Let each row see what the other series of its panel just did; needs ``linear``.
     adapt, forgetting
         Reserved for a readout that goes on learning; only None and 1.0 are accepted in this version.
-    scale : {"minmax", "standard", "none"}
+    scale : {"standard", "minmax", "none"}
         Scaling of inputs and target, with statistics of the training rows.
     fill : {"forward", "interpolate", "zero", "none"}
         What stands in for missing inputs. Missing labels are never filled: the memory is held.
@@ -97,30 +118,35 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self,
         variant: Variant = "ARM+AM",
         *,
-        window: int = 5,
-        hidden_size: int = 128,
-        memory_size: int | None = None,
+        window: int | None = None,
+        graded: int | None = None,
+        hidden_size: int = 64,
+        memory_size: int | None = 48,
         memory_activation: MemoryActivation = "relu",
         residual: Residual = "projected",
-        epochs: int = 50,
-        batch_size: int = 128,
+        epochs: int | None = None,
+        batch_size: int | None = None,
         learning_rate: float = 3e-3,
-        schedule: Literal["constant", "cosine"] = "constant",
+        schedule: Literal["constant", "cosine"] = "cosine",
         validation_fraction: float = 0.2,
-        patience: int | None = 10,
-        ensemble: int = 1,
+        patience: int | None = None,
+        ensemble: int = 4,
+        linear: bool = True,
+        calendar: Literal["auto"] | Sequence[str] | None = "auto",
+        peers: bool = False,
         adapt: str | None = None,
         forgetting: float = 1.0,
-        scale: Scale = "minmax",
+        scale: Scale = "standard",
         fill: Fill = "forward",
         device: str = "auto",
         random_state: int | np.random.RandomState | None = 2025,
         verbose: int = 0,
-        gradient_clip: float | None = None,
+        gradient_clip: float | None = 1.0,
         engine: Literal["auto", "reference", "fused", "compiled"] = "auto",
     ) -> None:
         self.variant = variant
         self.window = window
+        self.graded = graded
         self.hidden_size = hidden_size
         self.memory_size = memory_size
         self.memory_activation = memory_activation
@@ -132,6 +158,9 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.ensemble = ensemble
+        self.linear = linear
+        self.calendar = calendar
+        self.peers = peers
         self.adapt = adapt
         self.forgetting = forgetting
         self.scale = scale
@@ -149,10 +178,28 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         Examples
         --------
         >>> model = VARNNRegressor.paper("ARM")
-        >>> model.variant, model.window, model.learning_rate, model.patience
-        ('ARM', 5, 0.003, 50)
+        >>> model.variant, model.window, model.hidden_size, model.linear
+        ('ARM', 5, 128, False)
         """
-        return cls(**{"variant": variant, "patience": 50, **changes})
+        published: dict[str, Any] = {
+            "variant": variant,
+            "window": 5,
+            "graded": 1,
+            "hidden_size": 128,
+            "memory_size": None,
+            "epochs": 50,
+            "batch_size": 128,
+            "learning_rate": 3e-3,
+            "schedule": "constant",
+            "patience": 50,
+            "ensemble": 1,
+            "linear": False,
+            "calendar": None,
+            "adapt": None,
+            "scale": "minmax",
+            "gradient_clip": None,
+        }
+        return cls(**{**published, **changes})
 
     def fit(
         self,
@@ -218,7 +265,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         if isinstance(X, Panel):
             return self.fitted_.predict(panel)
         closed_loop = y is None
-        rows = self.fitted_.continue_from_training(panel) if closed_loop else self.fitted_.predict(panel)
+        rows = continue_from_training(self.fitted_, panel) if closed_loop else self.fitted_.predict(panel)
         return panel.in_caller_order(rows)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -265,70 +312,34 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         on_epoch: Callable[[dict[str, float]], None] | None,
     ) -> None:
         require("torch", extra="train", purpose="training")
-        from varnn.training import TrainConfig, train_members
-
-        config = TrainConfig(
-            window=self.window,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=float(self.learning_rate),
-            schedule=self.schedule,
-            patience=self.patience,
-            gradient_clip=self.gradient_clip,
-            device=self.device,
-            engine=self.engine,
-        )
-        architecture = Architecture.of(
-            self.variant,
-            n_inputs=panel.n_inputs,
-            hidden_size=self.hidden_size,
-            memory_size=self.memory_size,
-            residual=self.residual,
-            memory_activation=self.memory_activation,
-        )
-        scaling = Scaling.of(training, self.scale)
-
-        def prepared(part: Panel) -> Panel:
-            return scaling.apply(fill_gaps(part, self.fill, scaling.input_lead))
+        from varnn import fitting
 
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = int(check_random_state(seed).randint(2**31 - 1))
-        judged = None if validation is None or len(validation) == 0 else prepared(validation)
 
         def report(line: dict[str, float]) -> None:
             if self.verbose:
-                _print_epoch(line, self.epochs, self.ensemble)
+                _print_epoch(line)
             if on_epoch is not None:
                 on_epoch(line)
 
-        seeds = [int(seed) + member for member in range(self.ensemble)]
-        members = train_members(architecture, prepared(training), judged, config, seeds, report)
-        stacks = [one.weights.as_dict() for one in members]
-        weights = Weights(**{name: np.stack([one[name] for one in stacks]) for name in stacks[0]})
-        self.history_ = [
-            {**line, "member": index} if self.ensemble > 1 else line
-            for index, one in enumerate(members)
-            for line in one.history
-        ]
-        self.n_features_in_ = panel.n_inputs
-        self.fitted_ = Fitted(
-            architecture=architecture,
-            weights=weights,
-            scaling=scaling,
-            fill=self.fill,
-            window=int(self.window),
-            input_names=panel.input_names,
-            target_name=panel.target_name,
-            tails=_tails(prepared(panel), self.window - 1),
-            summary={
-                "rows": len(training),
-                "series": training.n_series,
-                "epochs": [len(one.history) for one in members],
-                "best_epoch": [one.best_epoch for one in members],
-                "history": self.history_,
-            },
+        judged = None if validation is None or len(validation) == 0 else validation
+        self.fitted_ = fitting.fit(
+            self.settings(), training, judged, rows=panel, seed=int(seed), on_epoch=report
         )
+        self.history_ = self.fitted_.summary["history"]
+        self.n_features_in_ = panel.n_inputs
+
+    def settings(self) -> Settings:
+        """Give the settings that fitting needs; see `varnn.fitting`."""
+        from varnn.fitting import Settings
+
+        names = [field.name for field in fields(Settings)]
+        values = {name: getattr(self, name) for name in names}
+        if isinstance(self.calendar, Sequence) and not isinstance(self.calendar, str):
+            values["calendar"] = tuple(self.calendar)
+        return Settings(**values)
 
     def _panel(
         self,
@@ -379,6 +390,13 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             raise ConfigError(f"validation_fraction must be in [0, 1); got {self.validation_fraction}.")
         if self.ensemble < 1:
             raise ConfigError(f"ensemble must be at least 1; got {self.ensemble}.")
+        if self.peers and not self.linear:
+            raise ConfigError(
+                "peers=True needs linear=True: a row sees what the linear part left to its peers."
+            )
+        if self.calendar is not None and self.calendar != "auto":
+            for cycle in self.calendar:
+                check_choice("calendar", cycle, CYCLES)
         if self.adapt is not None or self.forgetting != 1.0:
             raise ConfigError(
                 "this version has no adaptation yet: adapt must be None and forgetting 1.0; "
@@ -413,7 +431,7 @@ def load(path: str | Path) -> VARNNRegressor:
     model = VARNNRegressor(**{name: value for name, value in settings.items() if name in known})
     model.fitted_ = fitted
     model.history_ = fitted.summary.get("history", [])
-    model.n_features_in_ = fitted.architecture.n_inputs
+    model.n_features_in_ = len(fitted.input_names)
     model._set_names(fitted.input_names)
     return model
 
@@ -434,22 +452,10 @@ def _labels(y: Any, n_rows: int) -> FloatArray:
     return flat
 
 
-def _tails(prepared: Panel, rows: int) -> dict[str, Tail]:
-    return {
-        name: Tail(
-            inputs=prepared.inputs[last - kept : last].copy(),
-            target=prepared.target[last - kept : last].copy(),
-        )
-        for name, last, kept in zip(
-            prepared.ids, prepared.starts[1:], np.minimum(prepared.lengths, rows), strict=True
-        )
-    }
-
-
-def _print_epoch(line: dict[str, float], epochs: int, ensemble: int) -> None:
-    of = f"member {int(line['member']) + 1}/{ensemble}  " if "member" in line else ""
+def _print_epoch(line: dict[str, float]) -> None:
     checked = f"  validation {line['validation_loss']:.6f}" if "validation_loss" in line else ""
     text = (
-        f"{of}epoch {int(line['epoch'])}/{epochs}  loss {line['loss']:.6f}{checked}  {line['seconds']:.2f} s"
+        f"{line['progress']:4.0%}  member {int(line['member']) + 1}  epoch {int(line['epoch'])}  "
+        f"loss {line['loss']:.6f}{checked}  {line['seconds']:.2f} s"
     )
     print(text, flush=True)  # noqa: T201  # this is what verbose=1 asks for

@@ -16,8 +16,10 @@ import numpy.typing as npt
 
 from varnn import model_file
 from varnn.errors import ConfigError, DataError, ModelFileError
-from varnn.fitted import Fitted
-from varnn.preparation import LIMIT
+from varnn.fitted import Fitted, Tail
+from varnn.panel import FloatArray, Panel
+from varnn.preparation import LIMIT, fill_gaps
+from varnn.recipe import RecipeStream
 from varnn.stream_cell import Block, Matrices, Scratch
 
 _BLOCK = 128  # series at a time: with a window of 5 and 128 hidden units they fit into 1 MB of cache
@@ -64,9 +66,9 @@ class Stream:
     @property
     def n_inputs(self) -> int:
         """Length of one x."""
-        return self.model.architecture.n_inputs
+        return len(self.model.input_names)
 
-    def predict(self, x: npt.ArrayLike | Mapping[str, float]) -> Any:
+    def predict(self, x: npt.ArrayLike | Mapping[str, float], *, time: Any = None) -> Any:
         """Predict the label of x from what was observed so far; changes nothing that is observed.
 
         Parameters
@@ -74,13 +76,15 @@ class Stream:
         x
             Inputs in the order of ``model.feature_names_in_``, or (one series) a mapping by name:
             (D,) for one series, (n, D) for a fleet. All numbers must be finite.
+        time
+            Moment of x, needed by a model that sees the time of day or week and ignored by others.
 
         Returns
         -------
         float or array of shape (n,)
             In the target's units.
         """
-        self._advance(self._scaled(self._numbers(x)))
+        self._advance(self._numbers(x), time)
         # A fleet's caller gets an array of its own: writing into it must not change the innovation.
         return self._answer if self.n_series is None else self._answer.copy()
 
@@ -107,10 +111,12 @@ class Stream:
     def snapshot(self) -> bytes:
         """Give the whole state as bytes, to go on elsewhere with :meth:`restore`."""
         tensors = {"states": np.concatenate([block.state() for block in self._blocks], axis=-2)}
+        if self._recipe is not None:
+            tensors["recipe"] = self._recipe.state()
         if self._open:
-            pending = np.concatenate([block.inputs[:, :-1] for block in self._blocks])
-            tensors["pending"] = pending.reshape(self._shape)
+            tensors["pending"] = self._x
         header = {
+            "time": None if self._time is None else str(self._time),
             "format": model_file.FORMAT,
             "steps": self.steps,
             "n_series": self.n_series,
@@ -144,8 +150,10 @@ class Stream:
         stream.steps = header["steps"]
         for block, rows in zip(stream._blocks, stream._rows, strict=True):
             block.restore(tensors["states"][..., rows, :])
+        if stream._recipe is not None:
+            stream._recipe.restore(tensors["recipe"])
         if "pending" in tensors:
-            stream._advance(tensors["pending"])
+            stream._advance(tensors["pending"], header["time"])
         return stream
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -155,7 +163,7 @@ class Stream:
     def _lay_out(self) -> None:
         """Make the blocks of series, and buffers for what they take and give."""
         model, width = self.model, 1 if self.n_series is None else self.n_series
-        architecture, scaling = model.architecture, model.scaling
+        architecture, scaling = model.architecture, model.recipe.scaling
         matrices = Matrices.of(architecture, model.weights)
         members = matrices.readout.shape[:-2]
         self._rows = [slice(first, min(first + _BLOCK, width)) for first in range(0, width, _BLOCK)]
@@ -163,9 +171,14 @@ class Stream:
         scratch = {size: Scratch(architecture, members, model.window, size) for size in set(sizes)}
         self._blocks = [Block(architecture, matrices, model.window, size, scratch[size]) for size in sizes]
         self._shape = (self.n_inputs,) if self.n_series is None else (width, self.n_inputs)
-        self._wide = np.zeros(self._shape)
+        self._x: FloatArray = np.zeros(self._shape)  # of the open step, as given
+        self._time: Any = None
+        # A model that takes x as it is needs no recipe, and a stream feels what it does not have to do.
+        plain = model.recipe.linear is None and not model.recipe.clock
+        self._recipe = None if plain else RecipeStream(model.recipe, width, self.n_inputs)
+        self._wide = np.zeros(self._shape if plain else (width, architecture.n_inputs))
         self._wide_flat = self._wide.reshape(-1)
-        self._offset, self._scale = scaling.input_offset, scaling.input_scale
+        self._scaling, self._offset, self._scale = scaling, scaling.input_offset, scaling.input_scale
 
     def _numbers(self, x: Any) -> npt.NDArray[np.float64]:
         """Give x as numbers in the model's order, (D,) or (n, D)."""
@@ -182,20 +195,20 @@ class Stream:
             raise DataError(f"x must have shape {self._shape}; got {values.shape}.")
         return values
 
-    def _scaled(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _scaled(self, values: FloatArray) -> npt.NDArray[np.float64]:
         """Bring x into scaled units as `Scaling.inputs` does, in a buffer; refuse what is not finite."""
-        wide, flat = self._wide, self._wide_flat
+        wide, flat, limit = self._wide, self._wide_flat, self._scaling.input_limit
         np.subtract(values, self._offset, out=wide)
         np.divide(wide, self._scale, out=wide)
         # One sum of squares tells that all numbers are finite and that none is beyond the limit.
-        if not flat.dot(flat) <= LIMIT * LIMIT:
+        if not flat.dot(flat) <= limit * limit:
             finite = np.isfinite(values)
             if not finite.all():
                 raise DataError(
                     f"x must be finite; position {np.argwhere(~finite)[0].tolist()} is not. "
                     "Fill it first, for example with the last known value."
                 )
-            np.clip(wide, -LIMIT, LIMIT, out=wide)
+            np.clip(wide, -limit, limit, out=wide)
         return wide
 
     def _label(self, y: Any) -> float:
@@ -218,26 +231,33 @@ class Stream:
             raise DataError("y must be finite, or NaN where the label is missing; it holds infinity.")
         return labels
 
-    def _advance(self, scaled: npt.NDArray[Any]) -> None:
-        """Hand the scaled x, (D,) or (n, D), to the blocks, and read their predictions."""
-        scaling = self.model.scaling
-        self._open = True
+    def _advance(self, x: FloatArray, time: Any) -> None:
+        """Prepare x, (D,) or (n, D), hand it to the blocks, and read their predictions."""
+        recipe, scaling = self._recipe, self._scaling
+        scaled = self._scaled(x if recipe is None else recipe.prepare(x, time))
+        self._x, self._time, self._open = x, time, True
         if self.n_series is None:
             block = self._blocks[0]
             block.inputs[0, :-1] = scaled
             block.advance()
             self._answer = block.read() * scaling.target_scale + scaling.target_offset
+            if recipe is not None:
+                self._answer = recipe.anchors.item(0) + self.model.share * self._answer
             return
         answer = np.empty(self.n_series)
         for block, rows in zip(self._blocks, self._rows, strict=True):
             block.inputs[:, :-1] = scaled[rows]
             block.advance()
             answer[rows] = block.read()
-        self._answer = scaling.restore(answer)
+        anchors = 0.0 if recipe is None else recipe.anchors
+        self._answer = self.model.recipe.restore(answer, anchors, self.model.share)
 
     def _remember(self, labels: Any) -> None:
-        """Hand the labels to the blocks, in scaled units."""
-        scaling = self.model.scaling
+        """Hand the labels to the blocks, in scaled units and less their anchors."""
+        scaling = self._scaling
+        if self._recipe is not None:
+            targets = self._recipe.observe(np.atleast_1d(labels))
+            labels = targets.item(0) if self.n_series is None else targets
         if self.n_series is None:
             scaled = None
             if not math.isnan(labels):  # as `Scaling.target`, in Python: quicker for one number
@@ -250,3 +270,46 @@ class Stream:
         levels = scaling.target(np.where(missing, scaling.target_offset, labels) if some else labels)
         for block, rows in zip(self._blocks, self._rows, strict=True):
             block.remember(levels[rows], missing[rows] if some else None)
+
+
+def continue_from_training(model: Fitted, panel: Panel) -> FloatArray:
+    """Predict rows that follow the training rows, with no labels: each prediction is taken as the label.
+
+    Parameters
+    ----------
+    model
+        A fitted model, which keeps the last training rows of each series.
+    panel
+        The rows; their target is not looked at.
+    """
+    pieces = []
+    for index, name in enumerate(panel.ids):
+        if name not in model.tails and not (panel.n_series == 1 == len(model.tails)):
+            raise DataError(
+                f"without labels a prediction goes on after the training rows of its series; series "
+                f"{name!r} was not trained on. Give labels: predict(X, y), or predict(panel)."
+            )
+        tail = model.tails.get(name) or next(iter(model.tails.values()))
+        rows = slice(panel.starts[index], panel.starts[index + 1])
+        pieces.append(
+            _continued(model, tail, panel.inputs[rows], None if panel.time is None else panel.time[rows])
+        )
+    return np.concatenate(pieces)
+
+
+def _continued(
+    model: Fitted, tail: Tail, inputs: FloatArray, time: npt.NDArray[Any] | None
+) -> npt.NDArray[np.float64]:
+    """Go on after the last training rows of one series."""
+    known = len(tail.target)
+    joined = Panel.from_arrays(np.concatenate([tail.inputs, inputs]), None)
+    filled = fill_gaps(joined, model.recipe.fill, model.recipe.scaling.input_lead).inputs
+    times: Any = [None] * len(filled)
+    if tail.time is not None and time is not None:
+        times = np.concatenate([tail.time, time.astype(tail.time.dtype)])
+    live = Stream(model)
+    predictions = np.empty(len(filled))
+    for row, (x, moment) in enumerate(zip(filled, times, strict=True)):
+        predictions[row] = live.predict(x, time=moment)
+        live.observe(tail.target[row] if row < known else predictions[row])
+    return predictions[known:]

@@ -26,7 +26,7 @@ from varnn.engine.choice import EngineName, make_adam, make_engine
 from varnn.engine.scoring import score
 from varnn.errors import ConfigError, DataError, TrainingError, check_choice
 from varnn.panel import Panel
-from varnn.windows import Rows, training_ends, window_ends
+from varnn.windows import Rows, graded_ends, training_ends, window_ends
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +47,7 @@ class TrainConfig:
     """
 
     window: int = 5
+    graded: int = 1
     epochs: int = 50
     batch_size: int = 128
     learning_rate: float = 3e-3
@@ -57,7 +58,7 @@ class TrainConfig:
     engine: EngineName = "auto"
 
     def __post_init__(self) -> None:
-        for name in ("window", "epochs", "batch_size", "patience"):
+        for name in ("window", "graded", "epochs", "batch_size", "patience"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int | np.integer) or value < 1):
                 raise ConfigError(f"{name} must be a whole number, at least 1; got {value!r}.")
@@ -65,6 +66,8 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise ConfigError(f"{name} must be above 0; got {value}.")
+        if self.graded > self.window:
+            raise ConfigError(f"graded must be at most window = {self.window}; got {self.graded}.")
         check_choice("schedule", self.schedule, get_args(Schedule))
         check_choice("engine", self.engine, get_args(EngineName))
 
@@ -76,6 +79,11 @@ class Trained:
     weights: Weights
     history: list[Epoch] = field(default_factory=list)
     best_epoch: int = 0
+
+    @property
+    def validation_loss(self) -> float:
+        """Loss of the epoch that was kept; infinite without validation rows."""
+        return self.history[self.best_epoch - 1].get("validation_loss", math.inf)
 
 
 def pick_device(name: str) -> torch.device:
@@ -97,43 +105,50 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
-def train_members(
-    architecture: Architecture,
-    training: Panel,
-    validation: Panel | None,
-    config: TrainConfig,
-    seeds: Sequence[int],
-    on_epoch: Callable[[Epoch], None] | None = None,
-) -> list[Trained]:
-    """Fit one cell per seed to the same panels: side by side on the CPU, one after the other on a GPU.
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One network to train: a cell, prepared rows, and the seed its weights and batches are drawn from."""
 
-    Each member trains on one thread and gives what :func:`train` gives for its seed alone. Threads, not
-    processes: those were a tenth faster once they ran, but each first imports torch for seconds.
+    architecture: Architecture
+    training: Panel
+    validation: Panel | None
+    seed: int
+
+
+def train_members(
+    members: Sequence[Member],
+    config: TrainConfig,
+    on_epoch: Callable[[int, Epoch], None] | None = None,
+) -> list[Trained]:
+    """Train networks side by side on the CPU, one after the other on a GPU.
+
+    Each trains on one thread and gives what :func:`train` gives for it alone. Threads, not processes:
+    those were a tenth faster once they ran, but each first imports torch for seconds.
 
     Parameters
     ----------
-    architecture, training, validation, config
-        As for :func:`train`.
-    seeds
-        One per member.
+    members
+        What to train.
+    config
+        How to train.
     on_epoch
-        Called after each epoch of each member with its line of the history, ``member`` included when
-        there are several.
+        Called after each epoch with the member's number and its line of the history.
     """
     stop = Event()
 
-    def member(index: int) -> Trained:
+    def run(index: int) -> Trained:
         def numbered(line: Epoch) -> None:
             if on_epoch is not None:
-                on_epoch({**line, "member": index} if len(seeds) > 1 else line)
+                on_epoch(index, line)
 
-        return train(architecture, training, validation, config, seeds[index], numbered, stop)
+        one = members[index]
+        return train(one.architecture, one.training, one.validation, config, one.seed, numbered, stop)
 
     with _one_thread():
-        if len(seeds) == 1 or pick_device(config.device).type != "cpu":
-            return [member(index) for index in range(len(seeds))]
-        with ThreadPoolExecutor(min(len(seeds), os.cpu_count() or 1)) as pool:
-            futures = [pool.submit(member, index) for index in range(len(seeds))]
+        if len(members) == 1 or pick_device(config.device).type != "cpu":
+            return [run(index) for index in range(len(members))]
+        with ThreadPoolExecutor(min(len(members), os.cpu_count() or 1)) as pool:
+            futures = [pool.submit(run, index) for index in range(len(members))]
             try:
                 return [future.result() for future in futures]
             except BaseException as error:
@@ -172,7 +187,7 @@ def train(
     device = pick_device(config.device)
     ends = training_ends(training, config.window)
     inputs, target = (_on(device, one) for one in (training.inputs, training.target))
-    engine = make_engine(config.engine, architecture, inputs, target, config.window)
+    engine = make_engine(config.engine, architecture, inputs, target, config.window, config.graded)
     judge = None if validation is None else _Judge(architecture, validation, config.window, device)
     flat = _on(device, pack(initial_weights(architecture, seed)))  # packing made it ours to change
     adam = make_adam(engine, flat, config.learning_rate)
@@ -182,6 +197,9 @@ def train(
     try:
         for epoch in range(1, config.epochs + 1):
             began = time.perf_counter()
+            if config.graded > 1:
+                offset = int(generator.integers(config.graded))
+                ends = graded_ends(training, config.window, config.graded, offset)
             order = generator.permutation(ends)
             loss = _run_epoch(engine, adam, order, config, epoch)
             line: Epoch = {"epoch": epoch, "loss": loss}

@@ -42,8 +42,8 @@ def window_ends(panel: Panel, length: int, *, stride: int = 1) -> Rows:
     return np.flatnonzero(full & ~np.isnan(panel.target)).astype(kind)
 
 
-def training_ends(panel: Panel, length: int, *, stride: int = 1) -> Rows:
-    """List windows to train on; every series must be long enough for one."""
+def training_ends(panel: Panel, length: int) -> Rows:
+    """List windows to train on, each with a known last target; every series must be long enough for one."""
     short = [
         f"{name!r} ({rows})" for name, rows in zip(panel.ids, panel.lengths, strict=True) if rows < length
     ]
@@ -53,13 +53,41 @@ def training_ends(panel: Panel, length: int, *, stride: int = 1) -> Rows:
             f"in all; too short: {', '.join(short[:5])}{', ...' if len(short) > 5 else ''}. "
             "Lower `window`, lower `validation_fraction`, or leave these series out."
         )
-    ends = window_ends(panel, length, stride=stride)
+    ends = window_ends(panel, length)
     if len(ends) == 0:
         raise DataError(
             f"no window of {length} rows ends in a known target: the labels that are there all lie in the "
             f"first {length - 1} rows of their series. Lower `window`."
         )
     return ends
+
+
+def graded_ends(panel: Panel, length: int, graded: int, offset: int) -> Rows:
+    """List windows whose last ``graded`` rows together cover every row with a full window once.
+
+    Parameters
+    ----------
+    panel, length
+        As for :func:`window_ends`.
+    graded
+        Rows of a window that are learned from, and rows from one window to the next.
+    offset
+        0 .. graded - 1: how far the windows are shifted. Training draws one for each epoch, so that each
+        row is seen with contexts of all lengths from ``length - graded`` on.
+
+    Examples
+    --------
+    >>> panel = Panel.from_arrays(None, np.arange(10.0))
+    >>> graded_ends(panel, length=4, graded=2, offset=0).tolist()
+    [3, 5, 7, 9]
+    >>> graded_ends(panel, length=4, graded=2, offset=1).tolist()
+    [4, 6, 8]
+    """
+    place = np.arange(len(panel)) - panel.first_rows
+    ends = np.flatnonzero((place >= length - 1) & ((place - (length - 1)) % graded == offset % graded))
+    known = np.concatenate([[0], np.cumsum(~np.isnan(panel.target))])
+    kind = np.int32 if len(panel) < np.iinfo(np.int32).max else np.int64
+    return ends[known[ends + 1] > known[ends + 1 - graded]].astype(kind)
 
 
 def rows_of(ends: Rows, length: int) -> Rows:

@@ -5,6 +5,7 @@ import numpy as np
 from varnn.cell import Architecture, Variant, Weights, initial_weights
 from varnn.fitted import Fitted
 from varnn.preparation import Scaling
+from varnn.recipe import Recipe
 
 
 def untrained(variant: Variant, n_inputs: int, hidden_size: int, window: int) -> Fitted:
@@ -20,14 +21,16 @@ def untrained(variant: Variant, n_inputs: int, hidden_size: int, window: int) ->
     return Fitted(
         architecture=architecture,
         weights=Weights(**{name: matrix[None] for name, matrix in weights.items()}),
-        scaling=Scaling(
-            input_offset=np.zeros(n_inputs),
-            input_scale=np.ones(n_inputs),
-            input_lead=np.zeros(n_inputs),
-            target_offset=0.0,
-            target_scale=1.0,
+        recipe=Recipe(
+            scaling=Scaling(
+                input_offset=np.zeros(n_inputs),
+                input_scale=np.ones(n_inputs),
+                input_lead=np.zeros(n_inputs),
+                target_offset=0.0,
+                target_scale=1.0,
+            ),
+            fill="forward",
         ),
-        fill="forward",
         window=window,
         input_names=tuple(f"x{index}" for index in range(n_inputs)),
         target_name="y",

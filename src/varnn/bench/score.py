@@ -1,4 +1,4 @@
-"""One-step predictions of every row of a long panel: ours against windows made as copies."""
+"""One-step predictions of every row of a long panel: both of ours against windows made as copies."""
 
 import gc
 import importlib
@@ -16,11 +16,12 @@ from varnn.bench.model import untrained
 from varnn.bench.record import Measured, significant, timed_rows
 from varnn.bench.rounds import Contender, agree, interleave
 from varnn.cell import Architecture, Weights
-from varnn.engine.scoring import score
+from varnn.engine.scoring import score_stepwise
 
 ROWS, INPUTS, HIDDEN, WINDOW = 1_000_000, 27, 128, 5
-OURS, NUMPY, TORCH, KERAS = ("varnn", "copies, NumPy", "copies, torch module", "copies, Keras predict()")
-NEEDS = {OURS: "numpy", NUMPY: "numpy", TORCH: "torch", KERAS: "tensorflow"}
+STEPWISE, COMPILED = "varnn NumPy", "varnn compiled"  # what `score` takes without numba, and with it
+NUMPY, TORCH, KERAS = "copies, NumPy", "copies, torch module", "copies, Keras predict()"
+NEEDS = {STEPWISE: "numpy", COMPILED: "numba", NUMPY: "numpy", TORCH: "torch", KERAS: "tensorflow"}
 WINDOWS_AT_ONCE = 1024  # so that a layer of them stays in a core's cache, as it does in ours
 
 Floats = npt.NDArray[np.float32]
@@ -40,14 +41,16 @@ def measure(*, threads: int, rounds: int, rows: int = ROWS) -> dict[str, Any]:
     contenders = [_contender(name, rows, threads) for name in names]
     difference = agree(contenders, calls=1, tolerance=1e-4)
     timings = interleave(contenders, rounds=rounds, calls=1)
-    lines = timed_rows(timings, [OURS])
+    lines = timed_rows(timings, [STEPWISE, COMPILED])
     peaks = {name: call("varnn.bench.score:peak", threads=threads, name=name, rows=rows) for name in names}
     for line, one in zip(lines, timings, strict=True):
         del line["median us"], line["best us"]
         line["rows per s"] = significant(rows / one.best)
         most = peaks[one.name]
         line["peak MB"] = None if most is None else significant(most / 1e6)
-        line[f"memory / {OURS}"] = None if most is None else significant(most / peaks[OURS])
+        for ours in (STEPWISE, COMPILED):
+            if ours in peaks:
+                line[f"memory / {ours}"] = None if most is None else significant(most / peaks[ours])
     measured = Measured(
         name="score",
         title=f"Scoring {rows:,} rows: RM, {INPUTS} inputs, {HIDDEN} hidden, window {WINDOW}; "
@@ -75,14 +78,13 @@ def _contender(name: str, rows: int, threads: int) -> Contender:
     target = inputs[:, 0] * inputs[:, 1]
     fitted = untrained("RM", INPUTS, HIDDEN, WINDOW)
     architecture = fitted.architecture
-    if name == OURS:
-        first_rows = np.zeros(rows, np.int64)
+    arguments = (architecture, fitted.weights, inputs, target, np.zeros(rows, np.int64), WINDOW)
+    if name == STEPWISE:
+        return Contender(name, lambda number: score_stepwise(*arguments).predictions[0, WINDOW - 1 :])
+    if name == COMPILED:
+        from varnn.engine.compiled_scoring import score_compiled  # it loads numba
 
-        def ours(number: int) -> Any:
-            scores = score(architecture, fitted.weights, inputs, target, first_rows, WINDOW)
-            return scores.predictions[0, WINDOW - 1 :]
-
-        return Contender(name, ours)
+        return Contender(name, lambda number: score_compiled(*arguments)[0, WINDOW - 1 :])
     weights = Weights(**{name: matrix[0] for name, matrix in fitted.weights.as_dict().items()})
     make = {NUMPY: _numpy, TORCH: _torch, KERAS: _keras}[name]
     predict = make(architecture, weights, threads)

@@ -29,7 +29,7 @@ def demo(
         f"{len(made.events['regime switch'])} regime switches and volatility bursts. "
         "Fitted on the first 64 %, epoch chosen on the next 16 %, scored once on the last 20 %."
     )
-    with training_bar("training VARNN", epochs) as on_epoch:
+    with training_bar("training VARNN") as on_epoch:
         result = run(made, epochs=epochs, seed=seed, on_epoch=on_epoch)
     table = Table(title="One step ahead on the last 20 %, which fitting never saw", title_justify="left")
     for index, column in enumerate(result.columns):

@@ -19,11 +19,14 @@ def fit(
     series: Series = None,
     inputs: Inputs = None,
     variant: Annotated[str, typer.Option(help="RM, RM+AM, ARM or ARM+AM.")] = "ARM+AM",
-    window: Annotated[int, typer.Option(help="Rows one prediction sees.", min=1)] = 5,
-    hidden_size: Annotated[int, typer.Option(help="Width of the hidden layer.", min=1)] = 128,
-    epochs: Annotated[int, typer.Option(help="Most epochs to train.", min=1)] = 50,
+    window: Annotated[
+        int | None, typer.Option(help="Rows one prediction sees; chosen if not given.", min=1)
+    ] = None,
+    hidden_size: Annotated[int, typer.Option(help="Width of the hidden layer.", min=1)] = 64,
+    epochs: Annotated[int | None, typer.Option(help="Epochs to train; chosen if not given.", min=1)] = None,
     learning_rate: Annotated[float, typer.Option(help="Step size of Adam.")] = 3e-3,
-    ensemble: Annotated[int, typer.Option(help="Members to average.", min=1)] = 1,
+    ensemble: Annotated[int, typer.Option(help="Members to average.", min=1)] = 4,
+    peers: Annotated[bool, typer.Option("--peers", help="Let each series see the others.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of weights and batches.")] = 2025,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
@@ -49,10 +52,11 @@ def fit(
         epochs=epochs,
         learning_rate=learning_rate,
         ensemble=ensemble,
+        peers=peers,
         random_state=seed,
         device=device,
     )
-    with training_bar("training", epochs * ensemble) as on_epoch:
+    with training_bar("training") as on_epoch:
         model.fit(panel, on_epoch=on_epoch)
     model.save(output)
     best = min(line.get("validation_loss", line["loss"]) for line in model.history_)

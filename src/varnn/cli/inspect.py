@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "window": fitted.window,
         "hidden": fitted.architecture.hidden_size,
         "memory": fitted.architecture.memory_size,
-        "members": len(fitted.weights.fusion),
+        "members": fitted.n_members,
+        "clock inputs": list(fitted.recipe.clock),
+        "share of the network": fitted.share,
         "parameters": int(sum(matrix.size for matrix in fitted.weights.as_dict().values())),
         "training rows": fitted.summary.get("rows"),
         "training series": fitted.summary.get("series"),
@@ -68,13 +71,17 @@ def _curve(losses: list[float]) -> str:
 
 
 def _latency(model: "VARNNRegressor", steps: int = 500) -> float:
-    """Time predict + observe on training means; give the median in microseconds."""
-    live = model.stream()
-    x, y = model.fitted_.scaling.input_lead, model.fitted_.scaling.target_offset
+    """Time predict + observe on a training row; give the median in microseconds."""
+    tail = next(iter(model.fitted_.tails.values()))
+    series = 2 if model.peers else None
+    live = model.stream(series)
+    x = np.tile(tail.inputs[-1], (2, 1)) if series else tail.inputs[-1]
+    y = np.tile(tail.target[-1], 2) if series else tail.target[-1]
+    moment = None if tail.time is None else tail.time[-1]
     spent = []
     for _ in range(steps):
         began = time.perf_counter()
-        live.predict(x)
+        live.predict(x, time=moment)
         live.observe(y)
         spent.append(time.perf_counter() - began)
     return 1e6 * sorted(spent)[steps // 2]

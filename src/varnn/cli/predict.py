@@ -24,6 +24,7 @@ def predict(
 
     from varnn.panel import Panel, read_table
     from varnn.regressor import load
+    from varnn.stream import continue_from_training
 
     model = load(model_path)
     fitted = model.fitted_
@@ -36,7 +37,7 @@ def predict(
         series=series,
         inputs=fitted.input_names,
     )
-    predictions = model.predict(panel) if labelled else fitted.continue_from_training(panel)
+    predictions = model.predict(panel) if labelled else continue_from_training(fitted, panel)
     columns = {name: table[name] for name in (time, series) if name is not None}
     if labelled:
         columns[fitted.target_name] = table[fitted.target_name]

@@ -14,29 +14,28 @@ Line = dict[str, float]
 
 
 @contextmanager
-def training_bar(title: str, epochs: int) -> Iterator[Callable[[Line], None]]:
-    """Show epochs done, the latest loss and the time left; gives the function to call each epoch."""
+def training_bar(title: str) -> Iterator[Callable[[Line], None]]:
+    """Show how much is trained, the latest loss and the time left; gives the function to call each epoch."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("epochs"),
+        TaskProgressColumn(),
         TimeRemainingColumn(),
         TextColumn("{task.fields[loss]}"),
     )
     console = Console(stderr=True)
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(title, total=epochs, loss="")
+        task = progress.add_task(title, total=1.0, loss="")
 
         def on_epoch(line: Line) -> None:
             checked = line.get("validation_loss", line["loss"])
-            progress.update(task, advance=1, loss=f"validation {checked:.5f}")
+            progress.update(task, completed=line["progress"], loss=f"validation {checked:.5f}")
 
         yield on_epoch
-        progress.update(task, completed=epochs)
+        progress.update(task, completed=1.0)
 
 
 @contextmanager

@@ -8,15 +8,16 @@ from torch import Tensor
 from varnn.cell import Architecture
 from varnn.engine import Engine
 from varnn.engine.adam import FlatAdam
+from varnn.engine.compilable import supports
 from varnn.engine.fused import FusedEngine
 from varnn.engine.reference import ReferenceEngine
-from varnn.errors import check_choice, require
+from varnn.errors import ConfigError, check_choice, require
 
 EngineName = Literal["auto", "reference", "fused", "compiled"]
 
 
 def make_engine(
-    name: EngineName, architecture: Architecture, inputs: Tensor, target: Tensor, window: int
+    name: EngineName, architecture: Architecture, inputs: Tensor, target: Tensor, window: int, graded: int = 1
 ) -> Engine:
     """Make the engine of a name.
 
@@ -29,8 +30,8 @@ def make_engine(
         The cell.
     inputs, target
         All rows, (N, D) and (N,), scaled, on the device to compute on.
-    window
-        Rows in a window.
+    window, graded
+        Rows in a window, and how many of the last ones make the loss; ``"compiled"`` grades one.
 
     Examples
     --------
@@ -41,9 +42,11 @@ def make_engine(
     """
     check_choice("engine", name, get_args(EngineName))
     if name == "reference":
-        return ReferenceEngine(architecture, inputs, target, window)
-    if name == "fused" or (name == "auto" and not _can_compile(architecture, inputs)):
-        return FusedEngine(architecture, inputs, target, window)
+        return ReferenceEngine(architecture, inputs, target, window, graded)
+    if name == "fused" or (name == "auto" and not (graded == 1 and _can_compile(architecture, inputs))):
+        return FusedEngine(architecture, inputs, target, window, graded)
+    if graded > 1:
+        raise ConfigError(f"engine='compiled' grades the last row only; got graded={graded}. Use 'auto'.")
     require("numba", extra="fast", purpose="engine='compiled'")
     from varnn.engine.compiled import CompiledEngine
 
@@ -69,8 +72,4 @@ def make_adam(engine: Engine, flat: Tensor, learning_rate: float) -> FlatAdam:
 
 
 def _can_compile(architecture: Architecture, inputs: Tensor) -> bool:
-    if inputs.device.type != "cpu" or find_spec("numba") is None:
-        return False
-    from varnn.engine.compiled import supports  # not at the top: it loads numba
-
-    return supports(architecture)
+    return inputs.device.type == "cpu" and supports(architecture) and find_spec("numba") is not None

@@ -13,24 +13,10 @@ from torch import Tensor
 from varnn.cell import Architecture
 from varnn.engine import unpack
 from varnn.engine.adam import DECAY, SQUARE_DECAY, FlatAdam
+from varnn.engine.compilable import supports
 from varnn.engine.piecewise import Floats, Scalar, kernel, memory_pass
 from varnn.engine.workspace import count_weights
 from varnn.errors import ConfigError
-
-
-def supports(architecture: Architecture) -> bool:
-    """Tell whether this engine can compute a cell: RM with the paper's relu memory.
-
-    The other variants multiply matrices that depend on the state, which BLAS does best.
-
-    Examples
-    --------
-    >>> supports(Architecture.of("RM", n_inputs=2)), supports(Architecture.of("ARM", n_inputs=2))
-    (True, False)
-    """
-    switches = (architecture.accumulate, architecture.activation_memory)
-    kinds = (architecture.residual, architecture.memory_activation)
-    return switches == (False, False) and kinds == ("projected", "relu")
 
 
 class CompiledEngine:

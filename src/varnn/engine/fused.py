@@ -6,14 +6,15 @@ u_-1 are zero; parts that a variant does not have fall away)::
 
     z_t = F_t W                  u_t   = relu(z_t)
     e_t = y_t - u_t w_o - b_o    h_t+1 = rho(a_t),    a_t = e_t w_e + b_e + h_t C
-    loss = mean of e_w-1 squared over the batch
+    loss = mean of e_t squared over the batch and the graded steps, the last ones of a window
 
-Backwards, with d(.) for the derivative of the loss and g_t = d(y_hat_t), from g_w-1 = -2 e_w-1 / B::
+Backwards, with d(.) for the derivative of the loss and g_t = d(y_hat_t). A graded step's own error puts
+s_t = -2 e_t / (errors counted) into g_t; elsewhere s_t is zero::
 
     d(z_t) = [z_t > 0] * (g_t w_o + d(z_t+1) W_a')
     d(h_t) = d(z_t) W_m' + d(a_t) C'      and + d(h_t+1) for a row with no label at t: h was held
     d(a_t-1) = rho'(h_t) * d(h_t)         zero for a row with no label at t - 1
-    g_t-1  = -d(a_t-1) w_e'
+    g_t-1  = s_t-1 - d(a_t-1) w_e'
 
     d(W) = sum of F_t' d(z_t)      d(w_o) = sum of u_t' g_t      d(b_o) = sum of g_t
     d(w_e) = sum of e_t d(a_t)     d(b_e) = sum of d(a_t)        d(C) = sum of h_t' d(a_t)
@@ -50,6 +51,8 @@ class FusedEngine:
         All rows, (N, D) and (N,), scaled; NaN in the target is a missing label.
     window
         Rows in a window.
+    graded
+        Rows at the end of a window whose errors make the loss; the paper grades the last one.
 
     Notes
     -----
@@ -68,18 +71,22 @@ class FusedEngine:
     (torch.Size([]), True)
     """
 
-    def __init__(self, architecture: Architecture, inputs: Tensor, target: Tensor, window: int) -> None:
+    def __init__(
+        self, architecture: Architecture, inputs: Tensor, target: Tensor, window: int, graded: int = 1
+    ) -> None:
         self.architecture = architecture
         self.inputs = inputs
         self.target = target
         self.any_missing = bool(target.isnan().any())
-        # With no memory of any kind the last row alone decides.
-        steps = 1 if architecture.residual == "none" and not architecture.activation_memory else window
-        self.steps = steps
+        # With no memory of any kind the graded rows alone decide.
+        steps = graded if architecture.residual == "none" and not architecture.activation_memory else window
+        self.steps, self.graded = steps, graded
         self._offsets = torch.arange(1 - steps, 1, device=target.device)[:, None]  # (w, 1)
         self._weights: Matrices | None = None
         self._gradient = Matrices(architecture, inputs.new_zeros(count_weights(architecture)))
-        self._workspace = lru_cache(maxsize=2)(lambda batch: Workspace(architecture, steps, batch, inputs))
+        self._workspace = lru_cache(maxsize=2)(
+            lambda batch: Workspace(architecture, steps, graded, batch, inputs)
+        )
 
     @torch.inference_mode()
     def loss_and_gradient(self, flat: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
@@ -89,14 +96,24 @@ class FusedEngine:
         weights, work = self._weights, self._workspace(len(ends))
         self._gather(work, ends)
         self._forward(work, weights)
-        torch.mul(work.error[-1], -2 / len(ends), out=work.g[-1])
-        loss = torch.dot(work.error[-1], work.g[-1]).mul_(-0.5)
+        loss = self._grade(work)
         if self.architecture.activation_memory:
             self._backward_with_activation(work, weights)
         else:
             self._backward(work, weights)
         self._sum_over_steps(work, weights, self._gradient)
         return loss, self._gradient.flat
+
+    def _grade(self, work: Workspace) -> Tensor:
+        """Give the loss, and write s_t into g_t."""
+        counted: float | Tensor = work.graded_error.numel()
+        if self.any_missing:
+            known = 1 - work.graded_missing
+            work.graded_error.mul_(known)
+            counted = known.sum()
+        work.ungraded_g.zero_()
+        torch.mul(work.graded_error, -2, out=work.graded_g).div_(counted)
+        return torch.dot(work.graded_error.view(-1), work.graded_g.view(-1)).mul_(-0.5)
 
     def _gather(self, work: Workspace, ends: Tensor) -> None:
         """Copy the windows' inputs and labels, all steps at once."""
@@ -138,7 +155,7 @@ class FusedEngine:
 
     def _backward(self, work: Workspace, weights: Matrices) -> None:
         work.z_all.sign_()  # u is never negative, so this is [z > 0]
-        if self.steps > 1:
+        if self.steps > 1 and self.architecture.residual != "none":
             torch.mul(weights.of_state, weights.readout, out=work.of_state)
             torch.mm(work.z_later, work.of_state_t, out=work.dstate_flat)  # d(z) W_m' / g
             if self.architecture.accumulate or self.any_missing:
@@ -156,7 +173,7 @@ class FusedEngine:
             self._memory_slope(work.dh_all, work.h_later, out=work.da_all)
             torch.addmv(work.link_flat, work.da_flat, weights.error, beta=0, alpha=-1, out=work.link_flat)
         for t in range(self.steps - 1, 0, -1):
-            torch.mul(work.g[t], work.link[t - 1], out=work.g[t - 1])
+            work.g[t - 1].addcmul_(work.g[t], work.link[t - 1])
         work.da_all.mul_(work.g_all_column[1:])
 
     def _backward_with_activation(self, work: Workspace, weights: Matrices) -> None:
@@ -182,10 +199,10 @@ class FusedEngine:
             torch.mul(dh, work.missing[t - 1], out=work.dh_held)
             dh.sub_(work.dh_held)
         if self.architecture.residual == "scalar":
-            torch.neg(dh[:, 0], out=work.g[t - 1])
+            work.g[t - 1].sub_(dh[:, 0])
         else:
             da = self._memory_slope(dh, work.h[t], out=work.da[t - 1])
-            torch.addmv(work.g[t - 1], da, weights.error, beta=0, alpha=-1, out=work.g[t - 1])
+            work.g[t - 1].addmv_(da, weights.error, alpha=-1)
 
     def _memory_slope(self, dh: Tensor, h: Tensor, out: Tensor) -> Tensor:
         if self.architecture.memory_activation == "relu":

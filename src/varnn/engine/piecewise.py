@@ -33,8 +33,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def kernel(function: Function) -> Function:
     """Compile a function of arrays and numbers when it is first called, and keep the result on disk."""
     # Sums may be reordered, as vector instructions need; NaN and infinity keep their meaning.
-    reordered = {"reassoc", "contract", "nsz"}
-    compiled: Function = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=reordered)(function)
+    options = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
+    compiled: Function
+    try:
+        compiled = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no folder to keep it in can be written to: then each process compiles anew
+        compiled = numba.njit(**options)(function)
     return compiled
 
 
@@ -93,7 +97,7 @@ def _dot(left: Floats, right: Floats) -> Scalar:
 
 
 @kernel
-def _segment_of(error: Scalar, breaks: Floats) -> int:
+def segment_of(error: Scalar, breaks: Floats) -> int:
     """Count the break points below an error; a binary search has fewer steps, but mispredicts them."""
     below = 0
     for j in range(len(breaks)):
@@ -108,7 +112,7 @@ def _rises(error: Scalar, error_bias: Scalar) -> bool:
 
 
 @kernel
-def _break_points(error: Floats, error_bias: Floats) -> Floats:
+def break_points(error: Floats, error_bias: Floats) -> Floats:
     """Give the error at which each unit switches; one that never does (w_j = 0), at infinity."""
     breaks = np.empty_like(error)
     for j in range(len(error)):
@@ -117,29 +121,27 @@ def _break_points(error: Floats, error_bias: Floats) -> Floats:
 
 
 @kernel
-def _tabulate(memory: Floats, error: Floats, error_bias: Floats, order: Integers, table: Floats) -> None:
+def tabulate(memory: Floats, error: Floats, error_bias: Floats, order: Integers, table: Floats) -> None:
     """Fill the table (M + 2, 2, K) of A and B; its last entry is zero, for no memory yet.
 
-    Sums over the units that rise run upwards and over those that fall downwards: nothing is ever
-    subtracted, so nothing cancels.
+    ``order`` is that of the break points. Sums over the units that rise run upwards and over those that
+    fall downwards: nothing is ever subtracted, so nothing cancels.
     """
-    size = len(error)
-    rising = np.zeros_like(table[0])
-    table[0] = 0
-    for rank in range(size):
-        j = order[rank]
-        if _rises(error[j], error_bias[j]):
-            _add_scaled(rising[0], error[j], memory[j])
-            _add_scaled(rising[1], error_bias[j], memory[j])
-        table[rank + 1] = rising
-    falling = np.zeros_like(table[0])
-    for rank in range(size - 1, -1, -1):
-        j = order[rank]
-        if not _rises(error[j], error_bias[j]):
-            _add_scaled(falling[0], error[j], memory[j])
-            _add_scaled(falling[1], error_bias[j], memory[j])
-        table[rank] += falling
-    table[size + 1] = 0
+    size, one = len(error), table.dtype.type(1)
+    table[:] = 0
+    for part, factors in enumerate((error, error_bias)):
+        rising = np.zeros_like(table[0, 0])
+        for rank in range(size):
+            j = order[rank]
+            if _rises(error[j], error_bias[j]):
+                _add_scaled(rising, factors[j], memory[j])
+            _add_scaled(table[rank + 1, part], one, rising)  # slices with = or += take seconds to compile
+        falling = np.zeros_like(rising)
+        for rank in range(size - 1, -1, -1):
+            j = order[rank]
+            if not _rises(error[j], error_bias[j]):
+                _add_scaled(falling, factors[j], memory[j])
+            _add_scaled(table[rank, part], one, falling)
 
 
 @kernel
@@ -163,7 +165,7 @@ def _walk(
             y_hat, reaches[t] = _predict(z[b, t], error, table[segment, 0], table[segment, 1], readout)
             if not np.isnan(labels[b, t]):
                 error = labels[b, t] - readout_bias - y_hat
-                segment = _segment_of(error, breaks)
+                segment = segment_of(error, breaks)
         squares += error * error
         g = scale * error
         for t in range(steps - 1, -1, -1):
@@ -217,9 +219,9 @@ def memory_pass(
     memory, fusion_bias, readout, readout_bias, error, error_bias
         W_m (M, K), b (K,), w_o (K,), b_o (1,), w and b (M,); after them the places for their gradients.
     """
-    breaks = _break_points(error, error_bias)
+    breaks = break_points(error, error_bias)
     order = np.argsort(breaks)
-    _tabulate(memory, error, error_bias, order, table)
+    tabulate(memory, error, error_bias, order, table)
     sums[:] = 0
     d_readout[:] = 0
     squares, slopes = _walk(z, labels, readout, readout_bias[0], breaks[order], table, sums, d_readout)

@@ -1,7 +1,7 @@
 """The training loss as the paper writes it, with autograd: slow, short, and the truth.
 
 A window of length w makes w - 1 teacher-forced steps, then predicts its last row without an
-update; the loss is the squared error of that last row.
+update; the loss is the squared error of that last row, or (`graded`) the mean of the last few.
 """
 
 import torch
@@ -23,13 +23,17 @@ class ReferenceEngine:
         All rows, (N, D) and (N,), scaled; NaN in the target is a missing label.
     window
         Rows in a window.
+    graded
+        Rows at the end of a window whose errors make the loss; those without a label are left out.
     """
 
-    def __init__(self, architecture: Architecture, inputs: Tensor, target: Tensor, window: int) -> None:
+    def __init__(
+        self, architecture: Architecture, inputs: Tensor, target: Tensor, window: int, graded: int = 1
+    ) -> None:
         self.architecture = architecture
         self.inputs = inputs
         self.target = target
-        self.window = window
+        self.window, self.graded = window, graded
         self.any_missing = bool(target.isnan().any())
 
     def loss_and_gradient(self, flat: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
@@ -40,8 +44,9 @@ class ReferenceEngine:
         return loss.detach(), gradient
 
     def loss(self, flat: Tensor, ends: Tensor) -> Tensor:
-        """Give the mean squared error of the windows' last rows, differentiable in ``flat``."""
+        """Give the mean squared error of the windows' graded rows, differentiable in ``flat``."""
         weights = unpack(self.architecture, flat)
+        graded = []
         state = None
         for back in range(self.window - 1, -1, -1):
             rows = ends - back
@@ -50,8 +55,10 @@ class ReferenceEngine:
                 state = cell.initial_state(self.architecture, like=projected)
             y_hat, u = cell.predict(self.architecture, weights, projected, state)  # (B, 1), (B, K)
             error = self.target[rows, None] - y_hat
+            if back < self.graded:
+                graded.append(error)
             if back > 0:
                 missing = error.isnan() if self.any_missing else None
                 state = cell.update(self.architecture, weights, error, u, state, missing)
-        loss: Tensor = error.square().mean()
-        return loss
+        errors = torch.cat(graded)
+        return errors.nan_to_num(0).square().sum() / (~errors.isnan()).sum()

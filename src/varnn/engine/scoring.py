@@ -4,17 +4,23 @@ Row t is predicted from the window of rows t - w + 1 .. t (shorter at the start 
 row's inputs are projected once and shared by the w windows that contain it: the step "w - 1 rows
 back" of all windows of a chunk reads one contiguous slice. Memory is bounded by the chunk.
 
-Runs on NumPy arrays (so it needs no torch) and, during training on a GPU, on torch tensors.
+Runs on NumPy arrays (so it needs no torch) and, during training on a GPU, on torch tensors. Where numba
+is installed, much work on a cell that `varnn.engine.compiled_scoring` knows is done there.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from varnn import cell
 from varnn.cell import Architecture, Array, State, Weights
+from varnn.engine.compilable import supports
 
 _CHUNK_FLOATS = 1 << 17  # half a megabyte of hidden layer at a time: it stays in a core's own cache
+# Steps of windows that take a tenth of a second without compiled code; to load that takes as long and more.
+# Not "where it is loaded already": the same call must give the same digits whatever was called before it.
+_WORTH_COMPILING = 1 << 19
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +57,53 @@ def score(
     keep_memory
         Also return the memory each row was predicted with.
     """
+    work = len(weights.fusion) * len(target) * window
+    if work >= _WORTH_COMPILING and not keep_memory and _are_arrays_alike(inputs, target, weights):
+        compiled = _compiled_for(architecture)
+        if compiled is not None:
+            arrays = (inputs, target, first_rows)
+            return Scores(compiled(architecture, weights, *arrays, window, closed_loop=closed_loop), None)
+    return score_stepwise(
+        architecture,
+        weights,
+        inputs,
+        target,
+        first_rows,
+        window,
+        closed_loop=closed_loop,
+        keep_memory=keep_memory,
+    )
+
+
+def _are_arrays_alike(inputs: Array, target: Array, weights: Weights) -> bool:
+    """Tell whether all are NumPy's, and of one precision."""
+    arrays = (inputs, target, *weights.as_dict().values())
+    return all(isinstance(one, np.ndarray) and one.dtype == inputs.dtype for one in arrays)
+
+
+def _compiled_for(architecture: Architecture) -> Callable[..., Array] | None:
+    """Give the compiled way to score a cell; None where there is none."""
+    if not supports(architecture):
+        return None
+    try:
+        from varnn.engine.compiled_scoring import score_compiled
+    except ImportError:  # numba is not installed, or is one that refuses this version of NumPy
+        return None
+    return score_compiled
+
+
+def score_stepwise(
+    architecture: Architecture,
+    weights: Weights,
+    inputs: Array,
+    target: Array,
+    first_rows: Array,
+    window: int,
+    *,
+    closed_loop: bool = False,
+    keep_memory: bool = False,
+) -> Scores:
+    """Do as `score` says for any cell, by the equations of `varnn.cell`: a step of a chunk at a time."""
     n_rows, members = len(target), len(weights.fusion)
     blank = _Blank(inputs)
     predictions = blank.empty((members, n_rows))
@@ -62,38 +115,38 @@ def score(
         # state is set back to zero as long as a row's window has not begun.
         reach = min(begin, window - 1)
         head = window - 1 - reach
-        projected = blank.zeros((members, head + reach + end - begin, architecture.hidden_size))
-        projected[:, head:] = cell.project(architecture, weights, inputs[begin - reach : end])
-        labels = blank.zeros((head + reach + end - begin, 1))
-        labels[head:, 0] = target[begin - reach : end]
+        projected = cell.project(architecture, weights, inputs[begin - reach : end])
+        labels = target[begin - reach : end, None]
+        if head > 0:
+            projected, labels = blank.zeros_before(head, projected), blank.zeros_before(head, labels)
+        missing = labels != labels
+        any_missing = bool(missing.any())
         context = blank.arange(begin, end) - first_rows[begin:end]  # labelled rows at hand
-        state = cell.initial_state(architecture, like=projected[:, : end - begin])
         shortest = int(context.min())
+        # All windows begin with the same zeros: one row of them is enough, and its products cost nothing.
+        state = cell.initial_state(architecture, like=projected[:, :1])
         for back in range(window - 1, -1, -1):
             here = slice(window - 1 - back, window - 1 - back + end - begin)
-            if back == 0 and memory is not None:
-                memory[:, begin:end] = state.residual
             y_hat, u = cell.predict(architecture, weights, projected[:, here], state)
             if back == 0:
-                predictions[:, begin:end] = y_hat[..., 0]
                 break
             error = labels[here] - y_hat
-            missing = labels[here] != labels[here]
-            if not missing.any():
-                state = cell.update(architecture, weights, error, u, state)
-            elif closed_loop:
-                error[:, missing[:, 0]] = 0
-                state = cell.update(architecture, weights, error, u, state)
-            else:
-                state = cell.update(architecture, weights, error, u, state, missing)
+            held = missing[here] if any_missing else None
+            if closed_loop and held is not None:
+                error[:, held[:, 0]] = 0
+                held = None
+            state = cell.update(architecture, weights, error, u, state, held)
             if shortest < back:
                 state = _reset(state, context < back)
+        predictions[:, begin:end] = y_hat[..., 0]
+        if memory is not None:
+            memory[:, begin:end] = state.residual
     return Scores(predictions, memory)
 
 
 def _reset(state: State, rows: Array) -> State:
     for part in state:
-        if part is not None:
+        if part is not None and part.shape[1] == len(rows):  # else it is the one row of zeros still
             part[:, rows] = 0
     return state
 
@@ -110,6 +163,13 @@ class _Blank:
 
     def empty(self, shape: tuple[int, ...]) -> Array:
         return np.empty(shape, self.like.dtype) if self.numpy else self.like.new_empty(shape)
+
+    def zeros_before(self, head: int, array: Array) -> Array:
+        """Put so many rows of zeros before those of an array (..., rows, columns)."""
+        *members, rows, columns = array.shape
+        longer = self.zeros((*members, head + rows, columns))
+        longer[..., head:, :] = array
+        return longer
 
     def arange(self, begin: int, end: int) -> Array:
         if self.numpy:

@@ -49,7 +49,7 @@ class Workspace:
     transposed; a view costs about as much to make as a small operation, so each is made once.
     """
 
-    def __init__(self, architecture: Architecture, steps: int, batch: int, like: Tensor) -> None:
+    def __init__(self, architecture: Architecture, steps: int, graded: int, batch: int, like: Tensor) -> None:
         hidden = architecture.hidden_size
         fused, _ = architecture.shapes["fusion"]
         h_begin, u_begin = architecture.n_inputs, architecture.n_inputs + architecture.memory_size
@@ -78,10 +78,12 @@ class Workspace:
         self.error, self.error_column = self.error_all.unbind(), self.error_all[:, :, None].unbind()
         self.missing_all = like.new_zeros(steps, batch, 1)
         self.missing = self.missing_all.unbind()
+        self.graded_error, self.graded_missing = self.error_all[-graded:], self.missing_all[-graded:, :, 0]
 
         self.g_all_column = like.new_zeros(steps, batch, 1)
         self.g, self.g_column = self.g_all_column[:, :, 0].unbind(), self.g_all_column.unbind()
         self.g_flat = self.g_all_column.view(-1)
+        self.graded_g, self.ungraded_g = self.g_all_column[-graded:, :, 0], self.g_all_column[:-graded]
         self.link_all = like.new_empty(steps - 1, batch)
         self.link, self.link_flat = self.link_all.unbind(), self.link_all.view(-1)
         self.da_all = like.new_zeros(steps - 1, batch, architecture.memory_size)

@@ -1,0 +1,89 @@
+"""Time of a row -> inputs that come back each day and week.
+
+Only cycles that a year of data repeats often are offered. A day of the year is none of them: a stream
+of a year or two has seen each once, so it would mark the row, not the season.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.errors import DataError
+
+Cycle = Literal["day", "week"]
+CYCLES: tuple[str, ...] = get_args(Cycle)
+_SECONDS = {"day": 86_400, "week": 604_800}
+_MONDAY = 3 * 86_400  # the epoch was a Thursday
+
+
+def clock_names(cycles: Sequence[Cycle]) -> tuple[str, ...]:
+    """Name the inputs of some cycles.
+
+    Examples
+    --------
+    >>> clock_names(["day"])
+    ('day sin', 'day cos', 'half day sin', 'half day cos')
+    """
+    names = {
+        "day": ("day sin", "day cos", "half day sin", "half day cos"),
+        "week": ("week sin", "week cos", "weekend"),
+    }
+    return tuple(name for cycle in cycles for name in names[cycle])
+
+
+def clock_inputs(time: npt.NDArray[Any] | None, cycles: Sequence[Cycle]) -> npt.NDArray[np.float64]:
+    """Give the inputs of some cycles: (N,) times -> (N, C).
+
+    Examples
+    --------
+    >>> time = np.array(["2026-11-14T06:00", "2026-11-16T12:00"], dtype="datetime64[m]")
+    >>> clock_inputs(time, ["day", "week"])[:, [0, 1, -1]].round().astype(int).tolist()
+    [[1, 0, 1], [0, -1, 0]]
+    """
+    if not has_clock(time):
+        raise DataError(
+            "this model sees the time of day or week, so each row needs its time; the rows have none. "
+            "Give `time`, as when it was fitted."
+        )
+    seconds = np.asarray(time).astype("datetime64[s]").astype(np.int64)
+    columns: list[npt.NDArray[np.float64]] = []
+    for cycle in cycles:
+        angle = 2 * np.pi * ((seconds + _MONDAY) % _SECONDS[cycle]) / _SECONDS[cycle]
+        columns += [np.sin(angle), np.cos(angle)]
+        if cycle == "day":
+            columns += [np.sin(2 * angle), np.cos(2 * angle)]
+        else:
+            columns.append((angle >= 2 * np.pi * 5 / 7).astype(np.float64))
+    return np.column_stack(columns) if columns else np.empty((len(seconds), 0))
+
+
+def has_clock(time: npt.NDArray[Any] | None) -> bool:
+    """Tell whether these are times of a calendar, and not mere numbers.
+
+    Examples
+    --------
+    >>> has_clock(np.arange(3)), has_clock(np.array(["2026-11-15"], dtype="datetime64[D]"))
+    (False, True)
+    """
+    return time is not None and np.issubdtype(np.asarray(time).dtype, np.datetime64)
+
+
+def offered_cycles(time: npt.NDArray[Any] | None) -> tuple[Cycle, ...]:
+    """List the cycles that rows pass through at least ten times, in several steps each.
+
+    Examples
+    --------
+    >>> hourly = np.datetime64("2026-01-01T00") + np.arange(24 * 30)
+    >>> offered_cycles(hourly), offered_cycles(hourly[::24])
+    (('day',), ())
+    """
+    if not has_clock(time) or len(np.asarray(time)) < 2:
+        return ()
+    seconds = np.sort(np.asarray(time).astype("datetime64[s]").astype(np.int64))
+    steps = np.diff(seconds)
+    step = int(np.median(steps[steps > 0])) if (steps > 0).any() else 0
+    span = int(seconds[-1] - seconds[0])
+    cycles: tuple[Cycle, ...] = ("day", "week")
+    return tuple(one for one in cycles if 0 < 4 * step <= _SECONDS[one] and span >= 10 * _SECONDS[one])

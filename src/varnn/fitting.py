@@ -1,0 +1,254 @@
+"""Panel + settings -> Fitted: what is left to be chosen, the members, and how much of them to use.
+
+Everything that is chosen here is chosen on the validation rows: the form of the linear part
+(`varnn.linear`), the cycles of the clock, the epoch each member is kept at, and the share of the
+network's correction that is added to the linear part.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from varnn.cell import Architecture, MemoryActivation, Residual, Variant, Weights
+from varnn.clock import Cycle, offered_cycles
+from varnn.fitted import Fitted, Tail
+from varnn.linear import LABEL_LAGS
+from varnn.panel import Panel
+from varnn.preparation import Fill, Scale, fill_gaps
+from varnn.recipe import Recipe
+from varnn.training import Epoch, Member, Schedule, TrainConfig, Trained, train_members
+
+LONGEST_WINDOW = 24
+STEPS = 2500  # of Adam, that a member takes at least
+EPOCHS = 20  # that a member takes at least
+BATCHES = range(8, 65)  # windows of several graded rows in a batch: few, as they hold many rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How to fit, in the words of :class:`varnn.VARNNRegressor`; None is chosen here."""
+
+    variant: Variant
+    window: int | None
+    graded: int | None
+    hidden_size: int
+    memory_size: int | None
+    memory_activation: MemoryActivation
+    residual: Residual
+    epochs: int | None
+    batch_size: int | None
+    learning_rate: float
+    schedule: Schedule
+    patience: int | None
+    gradient_clip: float | None
+    ensemble: int
+    linear: bool
+    calendar: Literal["auto"] | tuple[Cycle, ...] | None
+    peers: bool
+    scale: Scale
+    fill: Fill
+    device: str
+    engine: Any
+
+    def config(self, training: Panel) -> TrainConfig:
+        """Settle what the rows decide: window, graded rows, batch and epochs.
+
+        Short series have short windows, so that there is something to learn from. A batch is small
+        enough for a hundred steps an epoch, and epochs are enough for some thousand steps.
+
+        Examples
+        --------
+        >>> from varnn.regressor import VARNNRegressor
+        >>> settings = VARNNRegressor().settings()
+        >>> rows = Panel.from_arrays(None, np.zeros(12_000))
+        >>> config = settings.config(rows)
+        >>> config.window, config.graded, config.batch_size, config.epochs
+        (24, 12, 9, 22)
+        """
+        shortest = int(training.lengths.min()) if training.n_series else 0
+        window = _chosen(self.window, min(LONGEST_WINDOW, max(1, shortest // 3)))
+        graded = _chosen(self.graded, max(1, window // 2))
+        rows = np.maximum(training.lengths - window + 1, 0).sum()
+        windows = max(1, int(rows) // max(1, graded))
+        batch = _chosen(self.batch_size, int(np.clip(windows // 100, BATCHES[0], BATCHES[-1])))
+        steps = max(1, windows // max(1, batch))
+        return TrainConfig(
+            window=window,
+            graded=graded,
+            epochs=_chosen(self.epochs, max(EPOCHS, min(10 * EPOCHS, STEPS // steps))),
+            batch_size=batch,
+            learning_rate=float(self.learning_rate),
+            schedule=self.schedule,
+            patience=self.patience,
+            gradient_clip=self.gradient_clip,
+            device=self.device,
+            engine=self.engine,
+        )
+
+    def clocks(self, training: Panel, judged: bool) -> list[tuple[Cycle, ...]]:
+        """List the choices of clock inputs, the fewest first."""
+        if self.calendar != "auto":
+            return [self.calendar or ()]
+        offered = offered_cycles(training.time) if judged else ()
+        return [offered[:count] for count in range(len(offered) + 1)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A recipe, the cell that fits it, and the rows it makes."""
+
+    recipe: Recipe
+    architecture: Architecture
+    training: Panel
+    validation: Panel | None
+
+    def member(self, seed: int) -> Member:
+        return Member(self.architecture, self.training, self.validation, seed)
+
+    def error(self, trained: Trained) -> float:
+        """Give the validation error in the target's units, which candidates with other scalings share."""
+        return trained.validation_loss * self.recipe.scaling.target_scale**2
+
+
+def fit(
+    settings: Settings,
+    training: Panel,
+    validation: Panel | None,
+    *,
+    rows: Panel,
+    seed: int,
+    on_epoch: Callable[[Epoch], None] | None = None,
+) -> Fitted:
+    """Train a model.
+
+    Parameters
+    ----------
+    settings
+        How.
+    training, validation
+        Rows to learn from, and to choose on (None: nothing is chosen).
+    rows
+        All rows given, whose ends a closed-loop forecast goes on from.
+    seed
+        The first member's; the others have the following ones.
+    on_epoch
+        Called after each epoch with its line of the history, and ``progress``, the share of all done.
+    """
+    config = settings.config(training)
+    choices = [
+        _candidate(settings, training, validation, clock)
+        for clock in settings.clocks(training, validation is not None)
+    ]
+    progress = _Progress(len(choices) + settings.ensemble - 1, config.epochs, on_epoch)
+    firsts = train_members([one.member(seed) for one in choices], config, progress)
+    errors = [one.error(trained) for one, trained in zip(choices, firsts, strict=True)]
+    best = int(np.argmin(errors))
+    chosen, members = choices[best], [firsts[best]]
+    if settings.ensemble > 1:
+        others = [chosen.member(seed + index) for index in range(1, settings.ensemble)]
+        members += train_members(others, config, progress)
+    fitted = Fitted(
+        architecture=chosen.architecture,
+        weights=_stacked(members),
+        recipe=chosen.recipe,
+        window=config.window,
+        input_names=training.input_names,
+        target_name=training.target_name,
+        tails=_tails(rows, chosen.recipe, config.window + max(LABEL_LAGS)),
+        summary={
+            "rows": len(training),
+            "series": training.n_series,
+            "epochs": [len(one.history) for one in members],
+            "best_epoch": [one.best_epoch for one in members],
+            "history": [
+                {**line, "member": index} if len(members) > 1 else line
+                for index, one in enumerate(members)
+                for line in one.history
+            ],
+        },
+    )
+    if len(choices) > 1:
+        fitted.summary["clock"] = {
+            "+".join(one.recipe.clock) or "none": error for one, error in zip(choices, errors, strict=True)
+        }
+    if validation is None or chosen.recipe.linear is None:
+        return fitted
+    return _with_share(fitted, validation)
+
+
+def _chosen(given: Any, automatic: int) -> Any:
+    """Take what was given; NumPy's integers as Python's, so that a file can hold them."""
+    if given is None:
+        return automatic
+    return int(given) if isinstance(given, np.integer) else given
+
+
+class _Progress:
+    """Hands epochs on, with the share of all epochs that is done."""
+
+    def __init__(self, members: int, epochs: int, on_epoch: Callable[[Epoch], None] | None) -> None:
+        self.total = members * epochs
+        self.done = 0
+        self.on_epoch = on_epoch
+
+    def __call__(self, member: int, line: Epoch) -> None:
+        self.done += 1
+        if self.on_epoch is not None:
+            self.on_epoch({**line, "member": member, "progress": self.done / self.total})
+
+
+def _candidate(
+    settings: Settings, training: Panel, validation: Panel | None, clock: tuple[Cycle, ...]
+) -> _Candidate:
+    recipe = Recipe.of(
+        training,
+        validation,
+        scale=settings.scale,
+        fill=settings.fill,
+        clock=clock,
+        linear=settings.linear,
+        peers=settings.peers,
+    )
+    prepared = recipe(training).panel
+    architecture = Architecture.of(
+        settings.variant,
+        n_inputs=prepared.n_inputs,
+        hidden_size=settings.hidden_size,
+        memory_size=settings.memory_size,
+        residual=settings.residual,
+        memory_activation=settings.memory_activation,
+    )
+    judged = None if validation is None else recipe(validation).panel
+    return _Candidate(recipe, architecture, prepared, judged)
+
+
+def _stacked(members: list[Trained]) -> Weights:
+    stacks: list[Mapping[str, Any]] = [one.weights.as_dict() for one in members]
+    return Weights(**{name: np.stack([one[name] for one in stacks]) for name in stacks[0]})
+
+
+def _with_share(fitted: Fitted, validation: Panel) -> Fitted:
+    """Fit the share of the network's correction on validation rows, between none and all of it."""
+    prepared = fitted.prepared(validation)
+    correction = fitted.predict(validation) - prepared.anchors
+    rest = validation.target - prepared.anchors
+    known = ~np.isnan(rest)
+    size = float(correction[known] @ correction[known])
+    share = float(np.clip(correction[known] @ rest[known] / size, 0, 1)) if size else 1.0
+    return replace(fitted, share=share)
+
+
+def _tails(panel: Panel, recipe: Recipe, rows: int) -> dict[str, Tail]:
+    filled = fill_gaps(panel, recipe.fill, recipe.scaling.input_lead)
+    return {
+        name: Tail(
+            inputs=filled.inputs[last - kept : last].copy(),
+            target=filled.target[last - kept : last].copy(),
+            time=None if not recipe.clock or filled.time is None else filled.time[last - kept : last].copy(),
+        )
+        for name, last, kept in zip(
+            filled.ids, filled.starts[1:], np.minimum(filled.lengths, rows), strict=True
+        )
+    }

@@ -1,0 +1,251 @@
+"""From a user's rows to the network's, and back: every step of preparation, with what it learnt.
+
+::
+
+    inputs  ->  clock inputs, gaps filled, peers  ->  linear part split off  ->  scaled
+    prediction  =  anchor of the linear part  +  the network's output, unscaled
+
+The order is the same for a panel (:class:`Recipe`) and for one row at a time (:class:`RecipeStream`),
+and so are the numbers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.clock import Cycle, clock_inputs, clock_names
+from varnn.errors import DataError
+from varnn.linear import ADDED_INPUTS, LinearPart, LinearStream, last_labels
+from varnn.panel import FloatArray, Panel
+from varnn.peers import PEER_INNOVATION, PEER_INPUTS, mean_of_others, mean_of_others_now
+from varnn.preparation import Fill, Scale, Scaling, fill_gaps
+
+Doubles = npt.NDArray[np.float64]
+_Part = TypeVar("_Part", Scaling, LinearPart)
+
+
+class Prepared(NamedTuple):
+    """Rows as the network sees them, and what its output has to be added to: zeros without linear part."""
+
+    panel: Panel
+    anchors: Doubles
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Recipe:
+    """How rows are prepared.
+
+    Parameters
+    ----------
+    scaling
+        Of all inputs the network sees, and of its target.
+    fill
+        What stands in for missing inputs.
+    clock
+        Cycles of the clock that are inputs.
+    linear
+        The linear part, or None.
+    peers
+        Whether a row sees the other series; needs a linear part.
+
+    Examples
+    --------
+    >>> panel = Panel.from_arrays([[1.0], [2.0], [3.0]], [5.0, 6.0, 7.0])
+    >>> recipe = Recipe.of(panel, None, scale="standard", fill="forward", linear=True)
+    >>> prepared = recipe(panel)
+    >>> prepared.panel.input_names
+    ('x0', 'last label', 'linear step')
+    """
+
+    scaling: Scaling
+    fill: Fill
+    clock: tuple[Cycle, ...] = ()
+    linear: LinearPart | None = None
+    peers: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        training: Panel,
+        validation: Panel | None,
+        *,
+        scale: Scale,
+        fill: Fill,
+        clock: tuple[Cycle, ...] = (),
+        linear: bool = False,
+        peers: bool = False,
+    ) -> "Recipe":
+        """Learn from training rows; validation rows choose the form of the linear part."""
+        with_clock = _with_clock(training, clock)
+        recipe = cls(scaling=Scaling.of(with_clock, scale), fill=fill, clock=clock, peers=peers)
+        if not linear:
+            return recipe
+        filled = recipe._filled(training)
+        judged = None if validation is None else recipe._filled(validation)
+        recipe = replace(recipe, linear=LinearPart.fit(filled, judged))
+        rest, _ = recipe._split(filled)
+        scaling = replace(Scaling.of(rest, scale), input_lead=recipe.scaling.input_lead)
+        return replace(recipe, scaling=scaling)
+
+    def __call__(self, panel: Panel) -> Prepared:
+        """Prepare a panel whose columns are those of the training panel."""
+        rest, anchors = self._split(self._filled(panel))
+        return Prepared(self.scaling.apply(rest), anchors)
+
+    def restore(self, output: Any, anchors: Any, share: float = 1.0) -> Any:
+        """Turn the network's outputs into predictions in the target's units; adds a share of them."""
+        return anchors + share * self.scaling.restore(output)
+
+    def facts(self) -> dict[str, Any]:
+        """Give what is no array, as plain values for a file's header."""
+        return {"fill": self.fill, "clock": list(self.clock), "peers": self.peers}
+
+    def arrays(self) -> dict[str, Doubles]:
+        """Give all numbers by name, as arrays for a file."""
+        parts: list[tuple[str, Scaling | LinearPart]] = [("scaling", self.scaling)]
+        if self.linear is not None:
+            parts.append(("linear", self.linear))
+        return {
+            f"{name}.{field.name}": np.atleast_1d(np.asarray(getattr(part, field.name), np.float64))
+            for name, part in parts
+            for field in fields(part)
+        }
+
+    @classmethod
+    def from_parts(cls, facts: Mapping[str, Any], arrays: Mapping[str, Doubles]) -> "Recipe":
+        """Undo :meth:`facts` and :meth:`arrays`; KeyError where something is missing."""
+        return cls(
+            scaling=_from_arrays(Scaling, "scaling", arrays),
+            fill=facts["fill"],
+            clock=tuple(facts["clock"]),
+            linear=_from_arrays(LinearPart, "linear", arrays) if "linear.mean" in arrays else None,
+            peers=bool(facts["peers"]),
+        )
+
+    def _filled(self, panel: Panel) -> Panel:
+        filled = fill_gaps(_with_clock(panel, self.clock), self.fill, self.scaling.input_lead)
+        if not self.peers:
+            return filled
+        last, change, known = last_labels(filled, 0.0)
+        gap = mean_of_others(filled, last, known) - last
+        columns = [np.where(known, gap, np.nan), mean_of_others(filled, change, known)]
+        return _with_columns(filled, np.nan_to_num(np.column_stack(columns)), PEER_INPUTS)
+
+    def _split(self, filled: Panel) -> Prepared:
+        if self.linear is None:
+            return Prepared(filled, np.zeros(len(filled)))
+        rest, anchors = self.linear.split(filled)
+        if self.peers:
+            previous = np.concatenate([[np.nan], rest.target[:-1]])
+            previous[rest.starts[:-1]] = np.nan
+            innovation = mean_of_others(rest, previous, ~np.isnan(previous))
+            rest = _with_columns(rest, np.nan_to_num(innovation)[:, None], (PEER_INNOVATION,))
+        return Prepared(rest, anchors)
+
+
+class RecipeStream:
+    """A recipe at work on n series in step, one row of each at a time.
+
+    Parameters
+    ----------
+    recipe
+        What to do.
+    n_series, n_inputs
+        Series in step, and inputs a row comes with.
+    """
+
+    def __init__(self, recipe: Recipe, n_series: int, n_inputs: int) -> None:
+        if recipe.peers and n_series == 1:
+            raise DataError(
+                "this model sees what the other series do (peers=True), so it streams all of them together: "
+                "model.stream(n_series=...)."
+            )
+        self.recipe = recipe
+        self.linear = None if recipe.linear is None else LinearStream(recipe.linear, n_series)
+        self._given = n_inputs
+        self._cycles = n_inputs + len(clock_names(recipe.clock))
+        self._enriched = self._cycles + recipe.peers * len(PEER_INPUTS)
+        width = self._enriched
+        if recipe.linear is not None:
+            width += len(ADDED_INPUTS) + recipe.peers
+        self.values = np.zeros((n_series, width))  # what the network sees, before scaling
+        self.anchors = np.zeros(n_series)
+        self._innovation = np.full(n_series, np.nan)  # of the linear part, one row ago
+
+    def prepare(self, inputs: FloatArray, time: Any = None) -> Doubles:
+        """Give a row of each series (n, D) as the network sees it, unscaled: (n, width), a buffer."""
+        values, linear = self.values, self.linear
+        values[:, : self._given] = inputs
+        if self.recipe.clock:
+            values[:, self._given : self._cycles] = clock_inputs(_moment(time), self.recipe.clock)
+        if linear is None:
+            return values
+        if self.recipe.peers:
+            gap = mean_of_others_now(linear.last, linear.known) - linear.last
+            values[:, self._cycles] = np.nan_to_num(np.where(linear.known, gap, np.nan))
+            values[:, self._cycles + 1] = np.nan_to_num(mean_of_others_now(linear.change, linear.known))
+            innovation = mean_of_others_now(self._innovation, ~np.isnan(self._innovation))
+            values[:, -1] = np.nan_to_num(innovation)
+        self.anchors = linear.anchor(values[:, : self._enriched])
+        values[:, self._enriched] = linear.last
+        np.subtract(self.anchors, linear.last, out=values[:, self._enriched + 1])
+        return values
+
+    def observe(self, labels: FloatArray) -> FloatArray:
+        """Take in the labels (n,) of the rows prepared last; give the network's own target for them."""
+        if self.linear is None:
+            return labels
+        self._innovation = labels - self.anchors
+        self.linear.observe(labels)
+        return self._innovation
+
+    def state(self) -> Doubles:
+        """Give all that later rows depend on: (n, any)."""
+        if self.linear is None:
+            return np.empty((len(self.values), 0))
+        return np.column_stack([self._innovation, self.linear.state()])
+
+    def restore(self, state: Doubles) -> None:
+        """Take over what :meth:`state` gave."""
+        if self.linear is not None:
+            self._innovation = state[:, 0].copy()
+            self.linear.restore(state[:, 1:])
+
+
+def _from_arrays(kind: type[_Part], prefix: str, arrays: Mapping[str, Doubles]) -> _Part:
+    """Make a record of numbers and arrays from its fields; what is a number in it is one again."""
+    values: dict[str, Any] = {}
+    for field in fields(kind):
+        array = arrays[f"{prefix}.{field.name}"]
+        values[field.name] = array.item() if field.type is float else array
+    return kind(**values)
+
+
+def _moment(time: Any) -> npt.NDArray[np.datetime64] | None:
+    """Read one time, as NumPy, Python, pandas or text gives it."""
+    if time is None:
+        return None
+    try:
+        return np.atleast_1d(np.asarray(time, dtype="datetime64[s]"))
+    except (TypeError, ValueError):
+        raise DataError(
+            f"time must be a moment such as '2026-11-15T07:30' or a datetime; got {time!r}."
+        ) from None
+
+
+def _with_clock(panel: Panel, cycles: tuple[Cycle, ...]) -> Panel:
+    if not cycles:
+        # Sums round as memory is laid out: one layout, so that a frame and an array give the same digits.
+        return replace(panel, inputs=np.ascontiguousarray(panel.inputs))
+    return _with_columns(panel, clock_inputs(panel.time, cycles), clock_names(cycles))
+
+
+def _with_columns(panel: Panel, columns: FloatArray, names: tuple[str, ...]) -> Panel:
+    return replace(
+        panel,
+        inputs=np.column_stack([panel.inputs, columns]),
+        input_names=(*panel.input_names, *names),
+    )
