@@ -67,7 +67,6 @@ def problem(
     sizes=st.tuples(st.integers(0, 5), st.integers(1, 20), st.integers(1, 9)),
     members=st.integers(1, 3),
     missing=st.sampled_from([0.0, 0.3, 1.0]),
-    closed_loop=st.booleans(),
     rows_at_once=st.sampled_from([1, 2, 7, 1000]),
     seed=st.integers(0, 1000),
 )
@@ -77,15 +76,14 @@ def test_predictions_are_those_of_the_stepwise_way(
     sizes: tuple[int, int, int],
     members: int,
     missing: float,
-    closed_loop: bool,
     rows_at_once: int,
     seed: int,
 ) -> None:
     one = problem(lengths=lengths, window=window, sizes=sizes, members=members, missing=missing, seed=seed)
-    expected = score_stepwise(*one, closed_loop=closed_loop).predictions
+    expected = score_stepwise(*one).predictions
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled_scoring, "_CHUNK_FLOATS", rows_at_once * sizes[1])
-        ours = score_compiled(*one, closed_loop=closed_loop)
+        ours = score_compiled(*one)
     np.testing.assert_allclose(ours, expected, rtol=1e-11, atol=1e-11)
 
 
@@ -153,16 +151,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Architecture]:
     return seen
 
 
-@pytest.mark.parametrize("closed_loop", [False, True])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_score_takes_it_for_the_cells_it_knows(
-    case: Case, closed_loop: bool, asked: list[Architecture]
-) -> None:
+def test_score_takes_it_for_the_cells_it_knows(case: Case, asked: list[Architecture]) -> None:
     one = problem(case)
-    scores = score(*one, closed_loop=closed_loop)
+    scores = score(*one)
     assert asked == [one.architecture] * supports(one.architecture)
     assert scores.memory is None
-    expected = score_stepwise(*one, closed_loop=closed_loop).predictions
+    expected = score_stepwise(*one).predictions
     np.testing.assert_allclose(scores.predictions, expected, rtol=1e-11)
 
 

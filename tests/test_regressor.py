@@ -19,7 +19,7 @@ from varnn import Panel, VARNNRegressor
 from varnn.errors import ConfigError, DataError, VarnnError
 from varnn.fitted import Fitted
 
-SMALL: dict[str, Any] = {"hidden_size": 8, "epochs": 2, "ensemble": 1, "device": "cpu"}
+SMALL: dict[str, Any] = {"hidden_size": 8, "epochs": 2, "ensemble": 1, "adapt": None, "device": "cpu"}
 
 EXPECTED_FAILURES = {
     "check_methods_subset_invariance": "a prediction without labels goes on from the row before it, so "
@@ -165,7 +165,8 @@ def test_a_random_state_object_and_verbose(capsys: pytest.CaptureFixture[str]) -
         ({"hidden_size": 0}, "hidden_size must be a whole number, at least 1; got 0"),
         ({"memory_size": 2.5}, "memory_size must be a whole number"),
         ({"window": 0}, "window must be a whole number"),
-        ({"adapt": "rls"}, "adapt must be None"),
+        ({"adapt": "kalman"}, "adapt must be"),
+        ({"forgetting": 1.5}, "forgetting must be 'auto' or a number"),
     ],
 )
 def test_bad_settings_are_refused(settings_: dict[str, Any], message: str) -> None:

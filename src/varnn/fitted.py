@@ -5,6 +5,7 @@ No torch and no scikit-learn here: a fitted model predicts and streams on NumPy 
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,11 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from varnn.adaptation import Adaptation, Adapter, corrections
 from varnn.cell import Architecture, Weights
 from varnn.engine.scoring import Scores, score
 from varnn.errors import DataError
 from varnn.panel import FloatArray, Panel
 from varnn.recipe import Prepared, Recipe
+
+
+_ROWS_AT_ONCE = 1 << 16  # whose hidden layers are kept: 64 MB for 4 members of 64 units
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -40,6 +45,8 @@ class Fitted:
         How rows are prepared, and how many of them one prediction sees.
     input_names, target_name
         Columns the model was fitted on.
+    adaptation
+        How the readout goes on learning; None if it does not.
     share
         How much of the network's output is added to the linear part: 0 is none of it, 1 all.
     tails
@@ -54,6 +61,7 @@ class Fitted:
     window: int
     input_names: tuple[str, ...]
     target_name: str
+    adaptation: Adaptation | None = None
     share: float = 1.0
     tails: dict[str, Tail] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
@@ -66,13 +74,20 @@ class Fitted:
     def predict(self, panel: Panel) -> FloatArray:
         """Predict each row of a panel one step ahead, in the target's units, in panel order."""
         prepared = self.prepared(panel)
-        output = self._scores(prepared.panel).predictions.mean(axis=0, dtype=np.float64)
+        if self.adaptation is None:
+            output = self._scores(prepared.panel).predictions.mean(axis=0, dtype=np.float64)
+        else:
+            output = self._adapted(self.adaptation, prepared.panel)
         return np.asarray(self.recipe.restore(output, prepared.anchors, self.share))
 
     def memory(self, panel: Panel) -> npt.NDArray[np.float32]:
         """Give the residual memory each row was predicted with: (N, E * M), member by member."""
         scores = self._scores(self.prepared(panel).panel, keep_memory=True)
         return np.concatenate(list(scores.memory), axis=1)  # of (E, N, M)
+
+    def hidden(self, rows: Panel) -> Scores:
+        """Score prepared rows, and keep the hidden layer each was read from."""
+        return self._scores(rows, keep_hidden=True)
 
     def prepared(self, panel: Panel) -> Prepared:
         """Match a panel's columns with the model's, and prepare it for the network."""
@@ -91,7 +106,8 @@ class Fitted:
             self.target_name,
         ]
         digest.update(json.dumps(facts, sort_keys=True).encode())
-        for array in (*self.weights.as_dict().values(), *self.recipe.arrays().values()):
+        learning = [] if self.adaptation is None else [self.adaptation.gain, *self.adaptation.numbers()]
+        for array in (*self.weights.as_dict().values(), *self.recipe.arrays().values(), *learning):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
@@ -107,7 +123,31 @@ class Fitted:
         columns = [panel.input_names.index(name) for name in self.input_names]
         return replace(panel, inputs=panel.inputs[:, columns], input_names=self.input_names)
 
-    def _scores(self, rows: Panel, *, keep_memory: bool = False) -> Scores:
+    def _adapted(self, how: Adaptation, rows: Panel) -> FloatArray:
+        """Score prepared rows with a readout that learns; some at a time, as their hidden layers are large."""
+        output = np.empty(len(rows))
+        for first, last in _groups(rows.starts):
+            alone = Adapter(how, 1) if last == first + 1 else None
+            group = slice(int(rows.starts[first]), int(rows.starts[last]))
+            for begin in range(group.start, group.stop, _ROWS_AT_ONCE if alone else len(rows)):
+                end = min(begin + _ROWS_AT_ONCE, group.stop) if alone else group.stop
+                lead = min(begin - group.start, self.window - 1)
+                scores = score(
+                    self.architecture,
+                    self.weights,
+                    rows.inputs[begin - lead : end],
+                    rows.target[begin - lead : end],
+                    np.maximum(rows.first_rows[begin - lead : end] - (begin - lead), 0),
+                    self.window,
+                    keep_hidden=True,
+                )
+                hidden, outputs = scores.hidden[:, lead:], scores.predictions[:, lead:]
+                starts = np.array([0, end - begin]) if alone else rows.starts[first : last + 1] - begin
+                added = corrections(how, hidden, outputs, rows.target[begin:end], starts, alone)
+                output[begin:end] = outputs.mean(axis=0, dtype=np.float64) + added
+        return output
+
+    def _scores(self, rows: Panel, *, keep_memory: bool = False, keep_hidden: bool = False) -> Scores:
         return score(
             self.architecture,
             self.weights,
@@ -116,4 +156,14 @@ class Fitted:
             rows.first_rows,
             self.window,
             keep_memory=keep_memory,
+            keep_hidden=keep_hidden,
         )
+
+
+def _groups(starts: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Cut a panel into runs of whole series of about `_ROWS_AT_ONCE` rows: numbers of first and last + 1."""
+    first = 0
+    for last in range(1, len(starts)):
+        if last == len(starts) - 1 or starts[last + 1] - starts[first] > _ROWS_AT_ONCE:
+            yield first, last
+            first = last

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from varnn.adaptation import FORGETTING, Adaptation, corrections
 from varnn.cell import Architecture, MemoryActivation, Residual, Variant, Weights
 from varnn.clock import Cycle, offered_cycles
 from varnn.fitted import Fitted, Tail
@@ -23,6 +24,7 @@ from varnn.training import Epoch, Member, Schedule, TrainConfig, Trained, train_
 LONGEST_WINDOW = 24
 STEPS = 2500  # of Adam, that a member takes at least
 EPOCHS = 20  # that a member takes at least
+LATEST = 20_000  # training rows that adaptation takes its second moments from
 BATCHES = range(8, 65)  # windows of several graded rows in a batch: few, as they hold many rows
 
 
@@ -47,6 +49,8 @@ class Settings:
     linear: bool
     calendar: Literal["auto"] | tuple[Cycle, ...] | None
     peers: bool
+    adapt: Literal["rls"] | None
+    forgetting: float | Literal["auto"]
     scale: Scale
     fill: Fill
     device: str
@@ -173,9 +177,34 @@ def fit(
         fitted.summary["clock"] = {
             "+".join(one.recipe.clock) or "none": error for one, error in zip(choices, errors, strict=True)
         }
+    if settings.adapt is not None:
+        fitted = replace(fitted, adaptation=_adaptation(settings, fitted, chosen))
     if validation is None or chosen.recipe.linear is None:
         return fitted
     return _with_share(fitted, validation)
+
+
+def _adaptation(settings: Settings, fitted: Fitted, chosen: _Candidate) -> Adaptation:
+    """Learn how to adapt from the latest training rows; the forgetting factor from validation rows."""
+    latest = np.maximum(
+        chosen.training.starts[1:] - LATEST // chosen.training.n_series, chosen.training.starts[:-1]
+    )
+    rows = chosen.training.ranges(latest, chosen.training.starts[1:])
+    hidden = fitted.hidden(rows).hidden
+    judged = rows if chosen.validation is None else chosen.validation
+    scores = fitted.hidden(judged)
+    errors = judged.target - scores.predictions.mean(axis=0, dtype=np.float64)
+    known = ~np.isnan(errors)
+    first = FORGETTING[1] if settings.forgetting == "auto" else settings.forgetting
+    adaptation = Adaptation.of(hidden, errors[known], float(first))
+    if settings.forgetting != "auto" or chosen.validation is None:
+        return adaptation
+
+    def error(how: Adaptation) -> float:
+        added = corrections(how, scores.hidden, scores.predictions, judged.target, judged.starts)
+        return float(np.mean(np.square(errors - added)[known]))
+
+    return min((replace(adaptation, forgetting=one) for one in FORGETTING), key=error)
 
 
 def _chosen(given: Any, automatic: int) -> Any:

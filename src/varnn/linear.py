@@ -210,6 +210,13 @@ class _Layout:
             input_lags=lags if size else (-1,),
         )
 
+    @property
+    def negligible(self) -> Doubles:
+        """Give the deviation of each column that may be rounding, from the size of what it is made of."""
+        labels = np.full(1 + max(LABEL_LAGS), abs(self.mean))
+        inputs = np.tile(np.abs(self.input_means), max(self.input_lags) + 1)
+        return 1e-12 * np.concatenate([labels, inputs])
+
     def columns(self, labels: int, inputs: int) -> IntArray:
         """List a candidate's columns."""
         first = 1 + max(LABEL_LAGS)
@@ -257,6 +264,7 @@ class _Moments:
 
     sums: Doubles
     rows: int
+    negligible: Doubles  # (F,), deviations that are rounding
 
     @cached_property
     def centred(self) -> tuple[Doubles, Doubles]:
@@ -268,7 +276,7 @@ class _Moments:
         """Regress on some columns; give them, their coefficients and the constant."""
         covariance, means = self.centred
         spread = np.sqrt(np.maximum(covariance[columns, columns], 0))
-        spread[spread <= 1e-12 * spread.max(initial=0)] = np.inf  # a constant column gets no weight
+        spread[spread <= self.negligible[columns]] = np.inf  # a constant column gets no weight
         system = covariance[np.ix_(columns, columns)] / np.outer(spread, spread)
         system[np.diag_indices_from(system)] += ridge
         weights = np.linalg.solve(system, covariance[columns, -1] / spread) / spread
@@ -278,7 +286,9 @@ class _Moments:
         """Give the mean squared error of a solution on these rows."""
         kept = np.r_[columns, len(self.sums) - 2, len(self.sums) - 1]
         residual = np.r_[-weights, 1.0, -constant]
-        return float(residual @ self.sums[np.ix_(kept, kept)] @ residual) / self.rows
+        with np.errstate(over="ignore", invalid="ignore"):  # rows like nothing in training
+            error = float(residual @ self.sums[np.ix_(kept, kept)] @ residual) / self.rows
+        return error if np.isfinite(error) else np.inf
 
 
 def _moments(panel: Panel, layout: _Layout) -> _Moments:
@@ -294,7 +304,7 @@ def _moments(panel: Panel, layout: _Layout) -> _Moments:
         regressors = layout.regressors(panel, last, change, some)
         block = np.column_stack([regressors, panel.target[some] - last[some], np.ones(len(some))])
         sums += block.T @ block
-    return _Moments(sums, len(rows))
+    return _Moments(sums, len(rows), layout.negligible)
 
 
 def last_labels(panel: Panel, mean: float) -> tuple[Doubles, Doubles, npt.NDArray[np.bool_]]:

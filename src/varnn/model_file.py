@@ -17,6 +17,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from varnn.adaptation import Adaptation
 from varnn.cell import Architecture, weights_from
 from varnn.errors import ModelFileError
 from varnn.files import write_atomically
@@ -48,7 +49,11 @@ def write(path: str | Path, fitted: Fitted, settings: Mapping[str, Any]) -> None
         tensors[f"tail.{index}.target"] = tail.target
         if tail.time is not None:
             tensors[f"tail.{index}.time"] = tail.time.astype("datetime64[ns]").astype(np.int64)
+    adaptation = fitted.adaptation
+    if adaptation is not None:
+        tensors["adaptation.gain"] = adaptation.gain
     header = {
+        "adaptation": None if adaptation is None else adaptation.numbers(),
         "format": FORMAT,
         "library": version("varnn"),
         "architecture": fitted.architecture.as_dict(),
@@ -77,6 +82,7 @@ def read(path: str | Path) -> tuple[Fitted, dict[str, Any]]:
             weights=weights,
             recipe=Recipe.from_parts(header["recipe"], _under("recipe.", tensors)),
             window=int(header["window"]),
+            adaptation=_adaptation(header["adaptation"], tensors),
             share=float(header["share"]),
             input_names=tuple(header["input_names"]),
             target_name=header["target_name"],
@@ -92,6 +98,13 @@ def read(path: str | Path) -> tuple[Fitted, dict[str, Any]]:
     if shapes != fitted.architecture.shapes:
         raise ModelFileError(f"{str(path)!r} holds weights that do not fit its architecture.")
     return fitted, settings
+
+
+def _adaptation(numbers: list[float] | None, tensors: Tensors) -> Adaptation | None:
+    if numbers is None:
+        return None
+    forgetting, noise = numbers
+    return Adaptation(forgetting=forgetting, gain=tensors["adaptation.gain"], noise=noise)
 
 
 def _tail(tensors: Tensors) -> Tail:

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from varnn import model_file
+from varnn.adaptation import check_forgetting
 from varnn.cell import MemoryActivation, Residual, Variant
 from varnn.clock import CYCLES
 from varnn.errors import ConfigError, DataError, check_choice, require
@@ -73,8 +74,12 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         validation error of the first member.
     peers : bool
         Let each row see what the other series of its panel just did; needs ``linear``.
-    adapt, forgetting
-        Reserved for a readout that goes on learning; only None and 1.0 are accepted in this version.
+    adapt : {"rls", None}
+        Let the readout of each series go on learning as its labels arrive, when predicting a panel and
+        in a stream alike; None leaves it as trained.
+    forgetting : float or "auto"
+        Weight that a label keeps with each one after it, from 0.9 to below 1; "auto" chooses on the
+        validation rows.
     scale : {"standard", "minmax", "none"}
         Scaling of inputs and target, with statistics of the training rows.
     fill : {"forward", "interpolate", "zero", "none"}
@@ -134,8 +139,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         linear: bool = True,
         calendar: Literal["auto"] | Sequence[str] | None = "auto",
         peers: bool = False,
-        adapt: str | None = None,
-        forgetting: float = 1.0,
+        adapt: Literal["rls"] | None = "rls",
+        forgetting: float | Literal["auto"] = "auto",
         scale: Scale = "standard",
         fill: Fill = "forward",
         device: str = "auto",
@@ -397,11 +402,9 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         if self.calendar is not None and self.calendar != "auto":
             for cycle in self.calendar:
                 check_choice("calendar", cycle, CYCLES)
-        if self.adapt is not None or self.forgetting != 1.0:
-            raise ConfigError(
-                "this version has no adaptation yet: adapt must be None and forgetting 1.0; "
-                f"got adapt={self.adapt!r}, forgetting={self.forgetting!r}."
-            )
+        if self.adapt is not None:
+            check_choice("adapt", self.adapt, ("rls",))
+        check_forgetting(self.forgetting)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

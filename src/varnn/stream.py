@@ -9,12 +9,14 @@ checks, units, missing labels, snapshots, and the blocks a fleet is cut into.
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from varnn import model_file
+from varnn.adaptation import Adapter
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.fitted import Fitted, Tail
 from varnn.panel import FloatArray, Panel
@@ -113,6 +115,8 @@ class Stream:
         tensors = {"states": np.concatenate([block.state() for block in self._blocks], axis=-2)}
         if self._recipe is not None:
             tensors["recipe"] = self._recipe.state()
+        if self._adapter is not None:
+            tensors["adapter"] = self._adapter.state()
         if self._open:
             tensors["pending"] = self._x
         header = {
@@ -152,6 +156,8 @@ class Stream:
             block.restore(tensors["states"][..., rows, :])
         if stream._recipe is not None:
             stream._recipe.restore(tensors["recipe"])
+        if stream._adapter is not None:
+            stream._adapter.restore(tensors["adapter"])
         if "pending" in tensors:
             stream._advance(tensors["pending"], header["time"])
         return stream
@@ -176,6 +182,9 @@ class Stream:
         # A model that takes x as it is needs no recipe, and a stream feels what it does not have to do.
         plain = model.recipe.linear is None and not model.recipe.clock
         self._recipe = None if plain else RecipeStream(model.recipe, width, self.n_inputs)
+        self._adapter = None if model.adaptation is None else Adapter(model.adaptation, width)
+        layers = (model.n_members, width, architecture.hidden_size)
+        self._hidden, self._outputs = np.zeros(layers), np.zeros(layers[:-1])  # read by the adapter alone
         self._wide = np.zeros(self._shape if plain else (width, architecture.n_inputs))
         self._wide_flat = self._wide.reshape(-1)
         self._scaling, self._offset, self._scale = scaling, scaling.input_offset, scaling.input_scale
@@ -240,7 +249,10 @@ class Stream:
             block = self._blocks[0]
             block.inputs[0, :-1] = scaled
             block.advance()
-            self._answer = block.read() * scaling.target_scale + scaling.target_offset
+            output = block.read()
+            if self._adapter is not None:
+                output += self._adapter.correct(*block.members()).item(0)
+            self._answer = output * scaling.target_scale + scaling.target_offset
             if recipe is not None:
                 self._answer = recipe.anchors.item(0) + self.model.share * self._answer
             return
@@ -249,6 +261,10 @@ class Stream:
             block.inputs[:, :-1] = scaled[rows]
             block.advance()
             answer[rows] = block.read()
+            if self._adapter is not None:  # now: the next block computes in the same buffers
+                self._hidden[:, rows], self._outputs[:, rows] = block.members()
+        if self._adapter is not None:
+            answer += self._adapter.correct(self._hidden, self._outputs)
         anchors = 0.0 if recipe is None else recipe.anchors
         self._answer = self.model.recipe.restore(answer, anchors, self.model.share)
 
@@ -263,11 +279,15 @@ class Stream:
             if not math.isnan(labels):  # as `Scaling.target`, in Python: quicker for one number
                 scaled = (labels - scaling.target_offset) / scaling.target_scale
                 scaled = min(max(scaled, -LIMIT), LIMIT)
+                if self._adapter is not None:
+                    self._adapter.learn(np.array([scaled]))
             self._blocks[0].remember(scaled)
             return
         missing = np.isnan(labels)
         some = missing.any()
         levels = scaling.target(np.where(missing, scaling.target_offset, labels) if some else labels)
+        if self._adapter is not None:
+            self._adapter.learn(np.where(missing, np.nan, levels))
         for block, rows in zip(self._blocks, self._rows, strict=True):
             block.remember(levels[rows], missing[rows] if some else None)
 
@@ -307,7 +327,7 @@ def _continued(
     times: Any = [None] * len(filled)
     if tail.time is not None and time is not None:
         times = np.concatenate([tail.time, time.astype(tail.time.dtype)])
-    live = Stream(model)
+    live = Stream(replace(model, adaptation=None))  # its own predictions have nothing to teach it
     predictions = np.empty(len(filled))
     for row, (x, moment) in enumerate(zip(filled, times, strict=True)):
         predictions[row] = live.predict(x, time=moment)

@@ -173,6 +173,13 @@ class Block:
             predicted = predicted.mean(axis=0, dtype=np.float64)
         return predicted.item() if self._alone else predicted
 
+    def members(self) -> tuple[Float32, Float32]:
+        """Give the oldest window's hidden layer and output, member by member: (E, n, K) and (E, n)."""
+        n_series = len(self.inputs)
+        hidden = self._hidden[..., :n_series, :].reshape(-1, n_series, self._hidden.shape[-1])
+        outputs = (self._oldest_predicted + self._matrices.readout_bias).reshape(-1, n_series)
+        return hidden, outputs
+
     def remember(self, label: Any, missing: npt.NDArray[np.bool_] | None = None) -> None:
         """Turn labels into the windows' next memories, and let every window grow older.
 

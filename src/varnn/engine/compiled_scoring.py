@@ -23,8 +23,6 @@ def score_compiled(
     target: Floats,
     first_rows: Integers,
     window: int,
-    *,
-    closed_loop: bool = False,
 ) -> Floats:
     """Predict every row as `varnn.engine.scoring.score` does, to rounding: (E, N).
 
@@ -38,8 +36,6 @@ def score_compiled(
         weights are of one precision.
     window
         Rows in a full window.
-    closed_loop
-        Take the error of a row with no label as zero, instead of holding the memory.
 
     Examples
     --------
@@ -61,7 +57,7 @@ def score_compiled(
             labels = np.array(target[here])
             context = np.arange(begin, begin + len(labels)) - first_rows[here]  # labelled rows at hand
             rows = np.matmul(inputs[here], one.of_inputs, out=projected[: len(labels)])
-            one.predict(rows, labels, context, closed_loop, out=predicted[here])
+            one.predict(rows, labels, context, out=predicted[here])
     return predictions
 
 
@@ -85,12 +81,10 @@ class _Member:
         self.errors: Floats = np.zeros(window, kind)
         self.segments = np.full(window, len(self.table) - 1)
 
-    def predict(
-        self, projected: Floats, labels: Floats, context: Integers, closed_loop: bool, *, out: Floats
-    ) -> None:
+    def predict(self, projected: Floats, labels: Floats, context: Integers, *, out: Floats) -> None:
         """Predict the rows that follow those of the call before."""
         _walk(
-            projected, labels, context, closed_loop,
+            projected, labels, context,
             self.readout, self.readout_bias, self.table, self.breaks, self.errors, self.segments, out,
         )  # fmt: skip
 
@@ -109,13 +103,12 @@ def _predict(projected: Floats, error: Scalar, slope: Floats, intercept: Floats,
 
 @kernel
 def _walk(
-    projected: Floats, labels: Floats, context: Integers, closed_loop: bool,
+    projected: Floats, labels: Floats, context: Integers,
     readout: Floats, readout_bias: Scalar, table: Floats, breaks: Floats,
     errors: Floats, segments: Integers, predictions: Floats,
 ) -> None:  # fmt: skip
     """Take each row by all windows under way, the oldest first: its place is then free for the next."""
     full = len(errors) - 1
-    zero = projected.dtype.type(0)
     for row in range(len(labels)):
         oldest = min(context[row], full)
         for age in range(oldest, -1, -1):
@@ -128,8 +121,5 @@ def _walk(
                 continue
             if not np.isnan(labels[row]):
                 error = labels[row] - y_hat
-                segment = segment_of(error, breaks)
-            elif closed_loop:
-                error = zero
                 segment = segment_of(error, breaks)
             errors[age + 1], segments[age + 1] = error, segment

@@ -29,6 +29,7 @@ class Scores:
 
     predictions: Array  # (E, N)
     memory: Array  # (E, N, M), the residual memory each row was predicted with; None unless kept
+    hidden: Array = None  # (E, N, K), the hidden layer it was read from; None unless kept
 
 
 def score(
@@ -39,8 +40,8 @@ def score(
     first_rows: Array,
     window: int,
     *,
-    closed_loop: bool = False,
     keep_memory: bool = False,
+    keep_hidden: bool = False,
 ) -> Scores:
     """Predict every row from the labelled rows before it, within its own series and window.
 
@@ -52,26 +53,18 @@ def score(
         All rows (N, D), (N,) and the row at which each row's series begins (N,).
     window
         Rows in a full window.
-    closed_loop
-        Take the error of a row with no label as zero, instead of holding the memory.
-    keep_memory
-        Also return the memory each row was predicted with.
+    keep_memory, keep_hidden
+        Also return the memory each row was predicted with, and the hidden layer.
     """
+    arrays = (inputs, target, first_rows)
     work = len(weights.fusion) * len(target) * window
-    if work >= _WORTH_COMPILING and not keep_memory and _are_arrays_alike(inputs, target, weights):
+    kept = keep_memory or keep_hidden
+    if work >= _WORTH_COMPILING and not kept and _are_arrays_alike(inputs, target, weights):
         compiled = _compiled_for(architecture)
         if compiled is not None:
-            arrays = (inputs, target, first_rows)
-            return Scores(compiled(architecture, weights, *arrays, window, closed_loop=closed_loop), None)
+            return Scores(compiled(architecture, weights, *arrays, window), None)
     return score_stepwise(
-        architecture,
-        weights,
-        inputs,
-        target,
-        first_rows,
-        window,
-        closed_loop=closed_loop,
-        keep_memory=keep_memory,
+        architecture, weights, *arrays, window, keep_memory=keep_memory, keep_hidden=keep_hidden
     )
 
 
@@ -100,14 +93,15 @@ def score_stepwise(
     first_rows: Array,
     window: int,
     *,
-    closed_loop: bool = False,
     keep_memory: bool = False,
+    keep_hidden: bool = False,
 ) -> Scores:
     """Do as `score` says for any cell, by the equations of `varnn.cell`: a step of a chunk at a time."""
     n_rows, members = len(target), len(weights.fusion)
     blank = _Blank(inputs)
     predictions = blank.empty((members, n_rows))
     memory = blank.empty((members, n_rows, architecture.memory_size)) if keep_memory else None
+    hidden = blank.empty((members, n_rows, architecture.hidden_size)) if keep_hidden else None
     chunk = max(window, _CHUNK_FLOATS // (members * architecture.hidden_size))
     for begin in range(0, n_rows, chunk):
         end = min(begin + chunk, n_rows)
@@ -132,16 +126,15 @@ def score_stepwise(
                 break
             error = labels[here] - y_hat
             held = missing[here] if any_missing else None
-            if closed_loop and held is not None:
-                error[:, held[:, 0]] = 0
-                held = None
             state = cell.update(architecture, weights, error, u, state, held)
             if shortest < back:
                 state = _reset(state, context < back)
         predictions[:, begin:end] = y_hat[..., 0]
         if memory is not None:
             memory[:, begin:end] = state.residual
-    return Scores(predictions, memory)
+        if hidden is not None:
+            hidden[:, begin:end] = u
+    return Scores(predictions, memory, hidden)
 
 
 def _reset(state: State, rows: Array) -> State:

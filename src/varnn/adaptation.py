@@ -1,0 +1,203 @@
+"""A readout that goes on learning as labels arrive.
+
+The network's output is linear in its last hidden layer, phi = [u 1]. Recursive least squares with a
+forgetting factor l would follow the labels with the gain P phi, where the covariance P settles, as rows
+keep coming, around (1 - l) G^-1, G being the mean of phi phi'. Two things make it blow up: P is itself
+followed, and grows without bound in directions that no recent row excites; and the readout has no reason
+ever to come back. Here P is what it would settle at on the training rows, and stays there; and what was
+learnt fades away slowly. With theta = trained readout + d ::
+
+    c = d' phi                          correction of the output
+    e = r - output - c                  error, bounded: one wild label must not throw the readout
+    d <- leak d + s e / (1 + s q' phi) q     with q = G^-1 phi and s = 1 - l
+
+so that no recursion can lose its symmetry, no direction can wind up, and a step never overshoots its
+label. A guard then asks whether this helps: the share g of the correction that is used is the one that
+would have been best on recent rows, between none and all of it ::
+
+    g = clip(sum of (r - output) c / (sum of c^2 + noise), 0, 1)      sums forget too, slowly
+
+Whatever the forgetting factor, the corrected model then is hardly worse than the plain one.
+
+Shapes: E members, n series in step, K hidden units.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.errors import ConfigError
+
+Doubles = npt.NDArray[np.float64]
+
+FORGETTING = (0.9999, 0.9997, 0.999)  # what "auto" chooses from
+LEAST_FORGETTING = 0.9  # a memory of ten rows
+_LEAK = 0.9998  # what was learnt from a row fades over five thousand
+_GUARD = 0.9995  # and what the guard judges by, over two thousand
+_BOUND = 5.0  # errors beyond so many standard deviations count as so many
+_RIDGE = 1e-3  # on the second moments, relative to their mean: some hidden units are hardly ever on
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Adaptation:
+    """How to adapt.
+
+    Parameters
+    ----------
+    forgetting
+        Weight that a row keeps with each row after it.
+    gain
+        G^-1 of each member: (E, K + 1, K + 1).
+    noise
+        Variance of the error that is left, in scaled units.
+    """
+
+    forgetting: float
+    gain: Doubles
+    noise: float
+
+    @classmethod
+    def of(cls, hidden: npt.NDArray[Any], errors: Doubles, forgetting: float) -> "Adaptation":
+        """Learn the gain from hidden layers of training rows (E, N, K), and the noise from errors (N,)."""
+        members, rows, width = hidden.shape
+        gain = np.empty((members, width + 1, width + 1))
+        for member, layers in enumerate(hidden):
+            features = np.column_stack([layers, np.ones(rows)]).astype(np.float64)
+            moments = features.T @ features / rows
+            moments[np.diag_indices_from(moments)] += _RIDGE * np.trace(moments) / len(moments)
+            inverse = np.linalg.inv(moments)
+            gain[member] = (inverse + inverse.T) / 2
+        return cls(forgetting=forgetting, gain=gain, noise=float(np.mean(np.square(errors))) or 1.0)
+
+    def numbers(self) -> tuple[float, float]:
+        """Give what is no array: forgetting and noise."""
+        return self.forgetting, self.noise
+
+
+def check_forgetting(value: object) -> None:
+    """Refuse forgetting factors that are none.
+
+    Examples
+    --------
+    >>> check_forgetting(0.5)
+    Traceback (most recent call last):
+    ...
+    varnn.errors.ConfigError: forgetting must be 'auto' or a number from 0.9 to below 1; got 0.5.
+    """
+    number = isinstance(value, int | float | np.number)
+    if value != "auto" and not (number and LEAST_FORGETTING <= value < 1):  # type: ignore[operator]  # a number
+        raise ConfigError(
+            f"forgetting must be 'auto' or a number from {LEAST_FORGETTING} to below 1; got {value!r}."
+        )
+
+
+class Adapter:
+    """The readouts of n series in step, as they learn.
+
+    Examples
+    --------
+    >>> generator = np.random.default_rng(0)
+    >>> u = generator.normal(size=(1, 5000, 3))
+    >>> how = Adaptation.of(u, generator.normal(size=5000), forgetting=0.99)
+    >>> adapter, errors = Adapter(how, n_series=1), []
+    >>> for row in range(5000):                        # the trained readout gives 0; u[0] is right
+    ...     truth = u[0, row, :1] + generator.normal() / 10
+    ...     errors.extend(truth - adapter.correct(u[:, row : row + 1], np.zeros((1, 1))))
+    ...     adapter.learn(truth)
+    >>> bool(np.mean(np.square(errors[2500:])) < 0.03)
+    True
+    """
+
+    def __init__(self, adaptation: Adaptation, n_series: int) -> None:
+        members, size, _ = adaptation.gain.shape
+        self.adaptation = adaptation
+        self.change = np.zeros((members, n_series, size))  # d
+        self.sums = np.zeros((2, n_series))  # of the guard
+        self._step = 1 - adaptation.forgetting
+        self._bound = _BOUND * adaptation.noise**0.5
+        self._features = np.ones((members, n_series, size))
+        self._outputs = np.zeros((members, n_series))
+        self._corrections = np.zeros((members, n_series))
+
+    def correct(self, hidden: npt.NDArray[Any], outputs: npt.NDArray[Any]) -> Doubles:
+        """Give what to add to the mean output: hidden layers (E, n, K), outputs (E, n) -> (n,)."""
+        self._features[:, :, :-1] = hidden
+        self._outputs[...] = outputs
+        np.einsum("ens,ens->en", self._features, self.change, out=self._corrections)
+        numerator, denominator = self.sums
+        share = np.clip(numerator / (denominator + self.adaptation.noise), 0, 1)
+        return np.asarray(share * self._corrections.mean(axis=0))
+
+    def learn(self, targets: npt.NDArray[Any]) -> None:
+        """Learn from the targets (n,) of the rows last corrected; NaN teaches nothing."""
+        known = ~np.isnan(targets)
+        if not known.any():
+            return
+        steps, leak, memory = self._step * known, np.where(known, _LEAK, 1), np.where(known, _GUARD, 1)
+        targets = np.where(known, targets, 0)
+        errors = np.clip(targets - self._outputs - self._corrections, -self._bound, self._bound)
+        directions = self._features @ self.adaptation.gain  # q
+        sizes = np.einsum("ens,ens->en", directions, self._features)
+        directions *= (steps * errors / (1 + steps * sizes))[:, :, None]
+        self.change *= leak[:, None]
+        self.change += directions
+        correction = self._corrections.mean(axis=0) * known
+        self.sums *= memory
+        self.sums[0] += (targets - self._outputs.mean(axis=0)) * correction
+        self.sums[1] += correction**2
+
+    def state(self) -> Doubles:
+        """Give all that later corrections depend on: (n, E (K + 1) + 2)."""
+        members, series, size = self.change.shape
+        return np.column_stack([self.change.swapaxes(0, 1).reshape(series, members * size), *self.sums])
+
+    def restore(self, state: Doubles) -> None:
+        """Take over what :meth:`state` gave."""
+        members, series, size = self.change.shape
+        self.change[...] = state[:, :-2].reshape(series, members, size).swapaxes(0, 1)
+        self.sums[...] = state[:, -2:].T
+
+
+def corrections(
+    adaptation: Adaptation,
+    hidden: npt.NDArray[Any],
+    outputs: npt.NDArray[Any],
+    targets: npt.NDArray[Any],
+    starts: npt.NDArray[np.int64],
+    adapter: Adapter | None = None,
+) -> Doubles:
+    """Adapt through series side by side, each from the trained readout.
+
+    Parameters
+    ----------
+    adaptation
+        How.
+    hidden, outputs, targets
+        Of all rows: (E, N, K), (E, N) and (N,).
+    starts
+        Row at which each series begins, and the number of rows at the end.
+    adapter
+        Of one series, to go on with instead; it learns from the rows.
+
+    Returns
+    -------
+    array of shape (N,)
+        What to add to each row's mean output.
+    """
+    lengths = np.diff(starts)
+    longest_first = np.argsort(-lengths, kind="stable")
+    firsts, lengths = starts[:-1][longest_first], lengths[longest_first]
+    added = np.zeros(len(targets))
+    adapter = Adapter(adaptation, len(lengths)) if adapter is None else adapter
+    for place in range(int(lengths.max(initial=0))):
+        running = int(np.searchsorted(-lengths, -place))  # series longer than this
+        if running < adapter.change.shape[1]:
+            shorter = Adapter(adaptation, running)
+            shorter.restore(adapter.state()[:running])
+            adapter = shorter
+        rows = firsts[:running] + place
+        added[rows] = adapter.correct(hidden[:, rows], outputs[:, rows])
+        adapter.learn(targets[rows])
+    return added
