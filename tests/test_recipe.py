@@ -116,13 +116,30 @@ def test_a_daily_cycle_is_found_on_validation_and_noise_is_not() -> None:
     small: dict[str, Any] = {**TINY, "hidden_size": 16, "epochs": 15, "ensemble": 1}
     found = VARNNRegressor(**small).fit(Panel.from_arrays(None, cyclic, time=time))
     assert "day" in found.fitted_.recipe.clock
-    assert set(found.fitted_.summary["clock"]) == {"none", "day", "day+week"}
+    assert set(found.fitted_.summary["inputs"]) == {"inputs", "inputs and day", "inputs and day and week"}
     assert (
         VARNNRegressor(calendar=None, **small)
         .fit(Panel.from_arrays(None, cyclic, time=time))
         .fitted_.recipe.clock
         == ()
     )
+
+
+def test_inputs_of_no_use_are_left_out() -> None:
+    generator = np.random.default_rng(1)
+    walk = np.cumsum(generator.normal(size=900))
+    panel = Panel.from_arrays(generator.normal(size=(900, 200)), walk)
+    model = VARNNRegressor(**{**TINY, "hidden_size": 32, "epochs": 20}).fit(panel)
+    assert set(model.fitted_.summary["inputs"]) == {"inputs", "labels alone"}
+    assert model.fitted_.recipe.blind
+    live = model.stream()
+    predictions = []
+    for x, y in zip(panel.inputs, panel.target, strict=True):
+        predictions.append(live.predict(x))
+        live.observe(y)
+    np.testing.assert_allclose(predictions, model.predict(panel), rtol=1e-4, atol=1e-4)
+    later = walk[-180:]
+    assert np.mean(model.innovations(panel)[-180:] ** 2) < 1.05 * np.mean(np.diff(later) ** 2)
 
 
 def test_a_model_with_a_clock_asks_for_the_time() -> None:

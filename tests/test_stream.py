@@ -15,7 +15,6 @@ from varnn import Panel, Stream, stream
 from varnn.cell import Weights
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.fitted import Fitted
-from varnn.preparation import Scaling
 from varnn.recipe import Recipe
 
 
@@ -27,7 +26,7 @@ def fitted(case: Case, window: int, members: int = 1, n_inputs: int = 3, seed: i
     return Fitted(
         architecture=architecture,
         weights=Weights(**{name: np.stack([one[name] for one in drawn]) for name in drawn[0]}),
-        recipe=Recipe(scaling=Scaling.of(panel, "minmax"), fill="forward"),
+        recipe=Recipe.of(panel, None, scale="minmax", fill="forward"),
         window=window,
         input_names=panel.input_names,
         target_name="y",
@@ -97,7 +96,7 @@ def test_units_far_from_zero_lose_nothing(how: Any, n_series: int | None) -> Non
     X, y = 1e7 + generator.normal(size=(40, 3)), -1e7 + generator.normal(size=40)
     X[20, 1], y[25] = 1e90, -1e90
     panel, train = Panel.from_arrays(X, y), Panel.from_arrays(X[:20], y[:20])
-    recipe = Recipe(scaling=Scaling.of(train, how), fill="forward")
+    recipe = Recipe.of(train, None, scale=how, fill="forward")
     model = dataclasses.replace(fitted(Case("ARM+AM"), 5), recipe=recipe)
     if n_series is None:
         ours = stepped(Stream(model), X, y)

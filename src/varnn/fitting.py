@@ -108,6 +108,12 @@ class _Candidate:
     training: Panel
     validation: Panel | None
 
+    def __str__(self) -> str:
+        """Name what the network sees."""
+        return (
+            " and ".join([*([] if self.recipe.blind else ["inputs"]), *self.recipe.clock]) or "labels alone"
+        )
+
     def member(self, seed: int) -> Member:
         return Member(self.architecture, self.training, self.validation, seed)
 
@@ -174,9 +180,7 @@ def fit(
         },
     )
     if len(choices) > 1:
-        fitted.summary["clock"] = {
-            "+".join(one.recipe.clock) or "none": error for one, error in zip(choices, errors, strict=True)
-        }
+        fitted.summary["inputs"] = {str(one): error for one, error in zip(choices, errors, strict=True)}
     if settings.adapt is not None:
         fitted = replace(fitted, adaptation=_adaptation(settings, fitted, chosen))
     if validation is None or chosen.recipe.linear is None:
@@ -228,14 +232,30 @@ class _Progress:
             self.on_epoch({**line, "member": member, "progress": self.done / self.total})
 
 
+def _candidates(settings: Settings, training: Panel, validation: Panel | None) -> list[_Candidate]:
+    """List what the network may see: the clock or not; no inputs too, where the linear part wants none."""
+    clocks = settings.clocks(training, judged=validation is not None)
+    listed = [_candidate(settings, training, validation, clock) for clock in clocks]
+    linear = listed[0].recipe.linear
+    if validation is not None and training.n_inputs and linear is not None and not len(linear.of_inputs):
+        listed += [_candidate(settings, training, validation, clock, blind=True) for clock in clocks]
+    return listed
+
+
 def _candidate(
-    settings: Settings, training: Panel, validation: Panel | None, clock: tuple[Cycle, ...]
+    settings: Settings,
+    training: Panel,
+    validation: Panel | None,
+    clock: tuple[Cycle, ...],
+    *,
+    blind: bool = False,
 ) -> _Candidate:
     recipe = Recipe.of(
         training,
         validation,
         scale=settings.scale,
         fill=settings.fill,
+        blind=blind,
         clock=clock,
         linear=settings.linear,
         peers=settings.peers,
@@ -270,7 +290,7 @@ def _with_share(fitted: Fitted, validation: Panel) -> Fitted:
 
 
 def _tails(panel: Panel, recipe: Recipe, rows: int) -> dict[str, Tail]:
-    filled = fill_gaps(panel, recipe.fill, recipe.scaling.input_lead)
+    filled = fill_gaps(panel, recipe.fill, recipe.lead)
     return {
         name: Tail(
             inputs=filled.inputs[last - kept : last].copy(),

@@ -2,7 +2,7 @@
 
 ::
 
-    inputs  ->  clock inputs, gaps filled, peers  ->  linear part split off  ->  scaled
+    inputs, gaps filled (or none at all)  +  clock  +  peers  ->  linear part split off  ->  scaled
     prediction  =  anchor of the linear part  +  the network's output, unscaled
 
 The order is the same for a panel (:class:`Recipe`) and for one row at a time (:class:`RecipeStream`),
@@ -42,8 +42,10 @@ class Recipe:
     ----------
     scaling
         Of all inputs the network sees, and of its target.
-    fill
-        What stands in for missing inputs.
+    fill, lead
+        What stands in for missing inputs, and for those before a series' first value: (D,).
+    blind
+        Whether the table's inputs are left out, as of no use.
     clock
         Cycles of the clock that are inputs.
     linear
@@ -62,6 +64,8 @@ class Recipe:
 
     scaling: Scaling
     fill: Fill
+    lead: FloatArray
+    blind: bool = False
     clock: tuple[Cycle, ...] = ()
     linear: LinearPart | None = None
     peers: bool = False
@@ -74,21 +78,25 @@ class Recipe:
         *,
         scale: Scale,
         fill: Fill,
+        blind: bool = False,
         clock: tuple[Cycle, ...] = (),
         linear: bool = False,
         peers: bool = False,
     ) -> "Recipe":
         """Learn from training rows; validation rows choose the form of the linear part."""
-        with_clock = _with_clock(training, clock)
-        recipe = cls(scaling=Scaling.of(with_clock, scale), fill=fill, clock=clock, peers=peers)
+        given = Scaling.of(training, scale)
+        recipe = cls(scaling=given, fill=fill, lead=given.input_lead, blind=blind, clock=clock, peers=peers)
         if not linear:
-            return recipe
+            return replace(recipe, scaling=Scaling.of(recipe._seen(training), scale))
         filled = recipe._filled(training)
         judged = None if validation is None else recipe._filled(validation)
         recipe = replace(recipe, linear=LinearPart.fit(filled, judged))
-        rest, _ = recipe._split(filled)
-        scaling = replace(Scaling.of(rest, scale), input_lead=recipe.scaling.input_lead)
-        return replace(recipe, scaling=scaling)
+        return replace(recipe, scaling=Scaling.of(recipe._split(filled).panel, scale))
+
+    @property
+    def takes_rows_as_they_are(self) -> bool:
+        """Tell whether nothing but scaling is done to a row without gaps."""
+        return self.linear is None and not self.clock and not self.blind
 
     def __call__(self, panel: Panel) -> Prepared:
         """Prepare a panel whose columns are those of the training panel."""
@@ -101,14 +109,14 @@ class Recipe:
 
     def facts(self) -> dict[str, Any]:
         """Give what is no array, as plain values for a file's header."""
-        return {"fill": self.fill, "clock": list(self.clock), "peers": self.peers}
+        return {"fill": self.fill, "blind": self.blind, "clock": list(self.clock), "peers": self.peers}
 
     def arrays(self) -> dict[str, Doubles]:
         """Give all numbers by name, as arrays for a file."""
         parts: list[tuple[str, Scaling | LinearPart]] = [("scaling", self.scaling)]
         if self.linear is not None:
             parts.append(("linear", self.linear))
-        return {
+        return {"lead": np.asarray(self.lead, np.float64)} | {
             f"{name}.{field.name}": np.atleast_1d(np.asarray(getattr(part, field.name), np.float64))
             for name, part in parts
             for field in fields(part)
@@ -120,13 +128,28 @@ class Recipe:
         return cls(
             scaling=_from_arrays(Scaling, "scaling", arrays),
             fill=facts["fill"],
+            lead=arrays["lead"],
+            blind=bool(facts["blind"]),
             clock=tuple(facts["clock"]),
             linear=_from_arrays(LinearPart, "linear", arrays) if "linear.mean" in arrays else None,
             peers=bool(facts["peers"]),
         )
 
+    def _seen(self, panel: Panel) -> Panel:
+        """Leave out inputs of no use, and add those of the clock."""
+        given = panel.inputs[:, :0] if self.blind else panel.inputs
+        # Sums round as memory is laid out: one layout, so that a frame and an array give the same digits.
+        seen = replace(
+            panel,
+            inputs=np.ascontiguousarray(given),
+            input_names=() if self.blind else panel.input_names,
+        )
+        if not self.clock:
+            return seen
+        return _with_columns(seen, clock_inputs(panel.time, self.clock), clock_names(self.clock))
+
     def _filled(self, panel: Panel) -> Panel:
-        filled = fill_gaps(_with_clock(panel, self.clock), self.fill, self.scaling.input_lead)
+        filled = self._seen(fill_gaps(panel, self.fill, self.lead))
         if not self.peers:
             return filled
         last, change, known = last_labels(filled, 0.0)
@@ -165,8 +188,8 @@ class RecipeStream:
             )
         self.recipe = recipe
         self.linear = None if recipe.linear is None else LinearStream(recipe.linear, n_series)
-        self._given = n_inputs
-        self._cycles = n_inputs + len(clock_names(recipe.clock))
+        self._given = 0 if recipe.blind else n_inputs
+        self._cycles = self._given + len(clock_names(recipe.clock))
         self._enriched = self._cycles + recipe.peers * len(PEER_INPUTS)
         width = self._enriched
         if recipe.linear is not None:
@@ -178,7 +201,8 @@ class RecipeStream:
     def prepare(self, inputs: FloatArray, time: Any = None) -> Doubles:
         """Give a row of each series (n, D) as the network sees it, unscaled: (n, width), a buffer."""
         values, linear = self.values, self.linear
-        values[:, : self._given] = inputs
+        if self._given:
+            values[:, : self._given] = inputs
         if self.recipe.clock:
             values[:, self._given : self._cycles] = clock_inputs(_moment(time), self.recipe.clock)
         if linear is None:
@@ -234,13 +258,6 @@ def _moment(time: Any) -> npt.NDArray[np.datetime64] | None:
         raise DataError(
             f"time must be a moment such as '2026-11-15T07:30' or a datetime; got {time!r}."
         ) from None
-
-
-def _with_clock(panel: Panel, cycles: tuple[Cycle, ...]) -> Panel:
-    if not cycles:
-        # Sums round as memory is laid out: one layout, so that a frame and an array give the same digits.
-        return replace(panel, inputs=np.ascontiguousarray(panel.inputs))
-    return _with_columns(panel, clock_inputs(panel.time, cycles), clock_names(cycles))
 
 
 def _with_columns(panel: Panel, columns: FloatArray, names: tuple[str, ...]) -> Panel:

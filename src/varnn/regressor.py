@@ -131,7 +131,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         residual: Residual = "projected",
         epochs: int | None = None,
         batch_size: int | None = None,
-        learning_rate: float = 3e-3,
+        learning_rate: float = 2e-3,
         schedule: Literal["constant", "cosine"] = "cosine",
         validation_fraction: float = 0.2,
         patience: int | None = None,

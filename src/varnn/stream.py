@@ -180,7 +180,7 @@ class Stream:
         self._x: FloatArray = np.zeros(self._shape)  # of the open step, as given
         self._time: Any = None
         # A model that takes x as it is needs no recipe, and a stream feels what it does not have to do.
-        plain = model.recipe.linear is None and not model.recipe.clock
+        plain = model.recipe.takes_rows_as_they_are
         self._recipe = None if plain else RecipeStream(model.recipe, width, self.n_inputs)
         self._adapter = None if model.adaptation is None else Adapter(model.adaptation, width)
         layers = (model.n_members, width, architecture.hidden_size)
@@ -323,7 +323,7 @@ def _continued(
     """Go on after the last training rows of one series."""
     known = len(tail.target)
     joined = Panel.from_arrays(np.concatenate([tail.inputs, inputs]), None)
-    filled = fill_gaps(joined, model.recipe.fill, model.recipe.scaling.input_lead).inputs
+    filled = fill_gaps(joined, model.recipe.fill, model.recipe.lead).inputs
     times: Any = [None] * len(filled)
     if tail.time is not None and time is not None:
         times = np.concatenate([tail.time, time.astype(tail.time.dtype)])

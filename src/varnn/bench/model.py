@@ -30,6 +30,7 @@ def untrained(variant: Variant, n_inputs: int, hidden_size: int, window: int) ->
                 target_scale=1.0,
             ),
             fill="forward",
+            lead=np.zeros(n_inputs),
         ),
         window=window,
         input_names=tuple(f"x{index}" for index in range(n_inputs)),

@@ -24,7 +24,7 @@ def fit(
     ] = None,
     hidden_size: Annotated[int, typer.Option(help="Width of the hidden layer.", min=1)] = 64,
     epochs: Annotated[int | None, typer.Option(help="Epochs to train; chosen if not given.", min=1)] = None,
-    learning_rate: Annotated[float, typer.Option(help="Step size of Adam.")] = 3e-3,
+    learning_rate: Annotated[float, typer.Option(help="Step size of Adam.")] = 2e-3,
     ensemble: Annotated[int, typer.Option(help="Members to average.", min=1)] = 4,
     peers: Annotated[bool, typer.Option("--peers", help="Let each series see the others.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of weights and batches.")] = 2025,
