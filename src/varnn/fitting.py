@@ -5,6 +5,7 @@ Everything that is chosen here is chosen on the validation rows: the form of the
 network's correction that is added to the linear part.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -15,11 +16,13 @@ from varnn.adaptation import FORGETTING, Adaptation, corrections
 from varnn.cell import Architecture, MemoryActivation, Residual, Variant, Weights
 from varnn.clock import Cycle, offered_cycles
 from varnn.fitted import Fitted, Tail
-from varnn.linear import LABEL_LAGS
+from varnn.linear import LABEL_LAGS, last_labels
 from varnn.panel import Panel
 from varnn.preparation import Fill, Scale, fill_gaps
 from varnn.recipe import Recipe
 from varnn.training import Epoch, Member, Schedule, TrainConfig, Trained, train_members
+
+logger = logging.getLogger(__name__)
 
 LONGEST_WINDOW = 24
 STEPS = 2500  # of Adam, that a member takes at least
@@ -147,10 +150,7 @@ def fit(
         Called after each epoch with its line of the history, and ``progress``, the share of all done.
     """
     config = settings.config(training)
-    choices = [
-        _candidate(settings, training, validation, clock)
-        for clock in settings.clocks(training, validation is not None)
-    ]
+    choices = _candidates(settings, training, validation)
     progress = _Progress(len(choices) + settings.ensemble - 1, config.epochs, on_epoch)
     firsts = train_members([one.member(seed) for one in choices], config, progress)
     errors = [one.error(trained) for one, trained in zip(choices, firsts, strict=True)]
@@ -183,9 +183,12 @@ def fit(
         fitted.summary["inputs"] = {str(one): error for one, error in zip(choices, errors, strict=True)}
     if settings.adapt is not None:
         fitted = replace(fitted, adaptation=_adaptation(settings, fitted, chosen))
-    if validation is None or chosen.recipe.linear is None:
+    if validation is None:
         return fitted
-    return _with_share(fitted, validation)
+    if chosen.recipe.linear is not None:
+        fitted = replace(fitted, share=_share(fitted, validation))
+    fitted.summary["validation"] = _beside_simple_models(fitted, validation)
+    return fitted
 
 
 def _adaptation(settings: Settings, fitted: Fitted, chosen: _Candidate) -> Adaptation:
@@ -278,15 +281,40 @@ def _stacked(members: list[Trained]) -> Weights:
     return Weights(**{name: np.stack([one[name] for one in stacks]) for name in stacks[0]})
 
 
-def _with_share(fitted: Fitted, validation: Panel) -> Fitted:
+def _share(fitted: Fitted, validation: Panel) -> float:
     """Fit the share of the network's correction on validation rows, between none and all of it."""
-    prepared = fitted.prepared(validation)
-    correction = fitted.predict(validation) - prepared.anchors
-    rest = validation.target - prepared.anchors
+    anchors = fitted.prepared(validation).anchors
+    correction, rest = fitted.predict(validation) - anchors, validation.target - anchors
     known = ~np.isnan(rest)
     size = float(correction[known] @ correction[known])
-    share = float(np.clip(correction[known] @ rest[known] / size, 0, 1)) if size else 1.0
-    return replace(fitted, share=share)
+    return float(np.clip(correction[known] @ rest[known] / size, 0, 1)) if size else 1.0
+
+
+def _beside_simple_models(fitted: Fitted, validation: Panel) -> dict[str, float]:
+    """Give mean squared errors on validation rows: of the model, persistence and the linear part.
+
+    Says so in one line where the model is not the best of them.
+    """
+    last, _, known = last_labels(validation, 0.0)
+    scored = known & ~np.isnan(validation.target)
+    predictions = {"model": fitted.predict(validation), "persistence": last}
+    if fitted.recipe.linear is not None:
+        predictions["linear part"] = fitted.prepared(validation).anchors
+    with np.errstate(over="ignore"):
+        errors = {
+            name: float(np.mean(np.square(validation.target - one)[scored])) if scored.any() else 0.0
+            for name, one in predictions.items()
+        }
+    errors = {name: min(error, np.finfo(np.float64).max) for name, error in errors.items()}
+    best = min(errors, key=lambda name: errors[name])
+    if errors[best] < errors["model"]:
+        logger.warning(
+            "on the validation rows %s is better than the model: mean squared error %.4g against %.4g.",
+            best,
+            errors[best],
+            errors["model"],
+        )
+    return errors
 
 
 def _tails(panel: Panel, recipe: Recipe, rows: int) -> dict[str, Tail]:

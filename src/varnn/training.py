@@ -200,6 +200,8 @@ def train(
             if config.graded > 1:
                 offset = int(generator.integers(config.graded))
                 ends = graded_ends(training, config.window, config.graded, offset)
+                if len(ends) == 0:  # shifted beyond the end of the only windows there are
+                    ends = graded_ends(training, config.window, config.graded, 0)
             order = generator.permutation(ends)
             loss = _run_epoch(engine, adam, order, config, epoch)
             line: Epoch = {"epoch": epoch, "loss": loss}
