@@ -1,7 +1,7 @@
 """Scaled panels -> trained weights: epochs, Adam, schedules, early stopping.
 
-The loop is ``train_members -> train -> _run_epoch``; everything a member learns from is drawn from its
-seed, so one seed on one machine gives one result.
+The loop is ``train_members -> train_together -> _run_epoch``; everything a member learns from is drawn
+from its seed, so one seed on one machine gives one result.
 """
 
 import logging
@@ -120,10 +120,11 @@ def train_members(
     config: TrainConfig,
     on_epoch: Callable[[int, Epoch], None] | None = None,
 ) -> list[Trained]:
-    """Train networks side by side on the CPU, one after the other on a GPU.
+    """Train networks side by side on the CPU, as one batch on a GPU.
 
-    Each trains on one thread and gives what :func:`train` gives for it alone. Threads, not processes:
-    those were a tenth faster once they ran, but each first imports torch for seconds.
+    On the CPU each trains on one thread and gives what :func:`train` gives for it alone. Threads, not
+    processes: those were a tenth faster once they ran, but each first imports torch for seconds. On a
+    GPU networks of one shape that learn from the same rows are one: it takes the time of a single one.
 
     Parameters
     ----------
@@ -145,8 +146,15 @@ def train_members(
         return train(one.architecture, one.training, one.validation, config, one.seed, numbered, stop)
 
     with _one_thread():
-        if len(members) == 1 or pick_device(config.device).type != "cpu":
+        if pick_device(config.device).type != "cpu":
+            first = members[0]
+            if all(one.training is first.training for one in members):
+                seeds = [one.seed for one in members]
+                cell, rows = first.architecture, (first.training, first.validation)
+                return train_together(cell, *rows, config, seeds, on_epoch, stop)
             return [run(index) for index in range(len(members))]
+        if len(members) == 1:
+            return [run(0)]
         with ThreadPoolExecutor(min(len(members), os.cpu_count() or 1)) as pool:
             futures = [pool.submit(run, index) for index in range(len(members))]
             try:
@@ -184,49 +192,106 @@ def train(
     stop
         Ends training after the current epoch once it is set, as Ctrl-C does at once.
     """
+
+    def numbered(_: int, line: Epoch) -> None:
+        if on_epoch is not None:
+            on_epoch(line)
+
+    return train_together(architecture, training, validation, config, [seed], numbered, stop)[0]
+
+
+def train_together(
+    architecture: Architecture,
+    training: Panel,
+    validation: Panel | None,
+    config: TrainConfig,
+    seeds: Sequence[int],
+    on_epoch: Callable[[int, Epoch], None] | None = None,
+    stop: Event | None = None,
+) -> list[Trained]:
+    """Fit one cell per seed to the same panels, all in every step; as :func:`train` otherwise.
+
+    Several are fitted by the reference engine, whose operations take a leading axis of members; to
+    rounding each is what it would be alone.
+    """
     device = pick_device(config.device)
-    ends = training_ends(training, config.window)
+    training_ends(training, config.window)  # refuses what is too short
     inputs, target = (_on(device, one) for one in (training.inputs, training.target))
-    engine = make_engine(config.engine, architecture, inputs, target, config.window, config.graded)
+    alone = len(seeds) == 1
+    name = config.engine if alone else "reference"
+    engine = make_engine(name, architecture, inputs, target, config.window, config.graded)
     judge = None if validation is None else _Judge(architecture, validation, config.window, device)
-    flat = _on(device, pack(initial_weights(architecture, seed)))  # packing made it ours to change
+    drawn = np.stack([pack(initial_weights(architecture, seed)) for seed in seeds])
+    flat = _on(device, drawn[0] if alone else drawn)
     adam = make_adam(engine, flat, config.learning_rate)
-    generator = np.random.default_rng([seed, 1])  # apart from the stream the weights came from
-    best, best_loss, best_epoch = flat.clone(), math.inf, 0
-    history: list[Epoch] = []
+    # Apart from the stream the weights came from.
+    generators = [np.random.default_rng([seed, 1]) for seed in seeds]
+    best, records = flat.clone(), [_Record() for _ in seeds]
     try:
         for epoch in range(1, config.epochs + 1):
             began = time.perf_counter()
-            if config.graded > 1:
-                offset = int(generator.integers(config.graded))
-                ends = graded_ends(training, config.window, config.graded, offset)
-                if len(ends) == 0:  # shifted beyond the end of the only windows there are
-                    ends = graded_ends(training, config.window, config.graded, 0)
-            order = generator.permutation(ends)
-            loss = _run_epoch(engine, adam, order, config, epoch)
-            line: Epoch = {"epoch": epoch, "loss": loss}
-            if judge is not None:
-                line["validation_loss"] = judge(flat)
-            line |= {
-                "learning_rate": adam.learning_rate,
-                "seconds": time.perf_counter() - began,
-            }
-            history.append(line)
-            if on_epoch is not None:
-                on_epoch(line)
-            measured = line.get("validation_loss", -float(epoch))  # no judge: the latest is best
-            if measured < best_loss:
-                best_loss, best_epoch = measured, epoch
-                best.copy_(flat)
-            elif judge is not None and config.patience and epoch - best_epoch >= config.patience:
-                break
-            if stop is not None and stop.is_set():
+            ends = _windows_of_epoch(training, config, epoch)
+            order = np.stack([generator.permutation(ends) for generator in generators])
+            losses = _run_epoch(engine, adam, order[0] if alone else order, config, epoch)
+            judged = None if judge is None else judge(flat)
+            seconds = time.perf_counter() - began
+            for index, record in enumerate(records):
+                if record.ended:
+                    continue
+                line: Epoch = {"epoch": epoch, "loss": losses[index]}
+                if judged is not None:
+                    line["validation_loss"] = judged[index]
+                line |= {"learning_rate": adam.learning_rate, "seconds": seconds}
+                if record.add(line, config.patience):
+                    (best if alone else best[index]).copy_(flat if alone else flat[index])
+                if on_epoch is not None:
+                    on_epoch(index, line)
+            if all(record.ended for record in records) or (stop is not None and stop.is_set()):
                 break
     except KeyboardInterrupt:
-        if not history:
+        if not records[0].history:
             raise
-        logger.warning("training interrupted: keeping the weights of epoch %d", best_epoch)
-    return Trained(unpack(architecture, best.cpu().numpy()), history, best_epoch)
+        kept = [record.best_epoch for record in records]
+        logger.warning("training interrupted: keeping the weights of epoch %s", kept[0] if alone else kept)
+    weights = best.cpu().numpy().reshape(len(seeds), -1)
+    return [
+        Trained(unpack(architecture, flat), record.history, record.best_epoch)
+        for flat, record in zip(weights, records, strict=True)
+    ]
+
+
+@dataclass
+class _Record:
+    """What happened to one member, and which of its epochs is the one to keep."""
+
+    history: list[Epoch] = field(default_factory=list)
+    best_epoch: int = 0
+    best_loss: float = math.inf
+    ended: bool = False
+
+    def add(self, line: Epoch, patience: int | None) -> bool:
+        """Take in an epoch; tell whether it is the best so far (without validation, the latest is)."""
+        self.history.append(line)
+        epoch = len(self.history)
+        measured = line.get("validation_loss", -float(epoch))
+        if measured < self.best_loss:
+            self.best_loss, self.best_epoch = measured, epoch
+            return True
+        judged = "validation_loss" in line
+        self.ended = judged and patience is not None and epoch - self.best_epoch >= patience
+        return False
+
+
+def _windows_of_epoch(training: Panel, config: TrainConfig, epoch: int) -> Rows:
+    """List the windows of an epoch: all of them, or (several graded rows) a shifted comb of them."""
+    if config.graded == 1:
+        return training_ends(training, config.window)
+    # The shift is drawn from the epoch alone, so that members have the same number of windows.
+    offset = int(np.random.default_rng(epoch).integers(config.graded))
+    ends = graded_ends(training, config.window, config.graded, offset)
+    if len(ends) == 0:  # shifted beyond the end of the only windows there are
+        ends = graded_ends(training, config.window, config.graded, 0)
+    return ends
 
 
 @contextmanager
@@ -250,29 +315,30 @@ def _run_epoch(
     order: Rows,
     config: TrainConfig,
     epoch: int,
-) -> float:
-    """Make one pass over the windows in the given order; give the mean loss of its batches."""
+) -> list[float]:
+    """Make one pass over the windows, ([E,] N), in the given order; give each member's mean loss."""
     flat = adam.flat
     rows = _on(flat.device, order.astype(np.int64))
-    batches = torch.split(rows, config.batch_size)
-    total = torch.zeros((), device=flat.device, dtype=torch.float64)
+    batches = torch.split(rows, config.batch_size, dim=-1)
+    total = torch.zeros(flat.shape[:-1], device=flat.device, dtype=torch.float64)
     for number, batch in enumerate(batches):
         if config.schedule == "cosine":
             done = (epoch - 1 + number / len(batches)) / config.epochs
             adam.learning_rate = config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
         loss, gradient = engine.loss_and_gradient(flat, batch)
         if config.gradient_clip is not None:
-            norm = torch.linalg.vector_norm(gradient)
+            norm = torch.linalg.vector_norm(gradient, dim=-1, keepdim=True)
             gradient.mul_((config.gradient_clip / (norm + 1e-12)).clamp(max=1.0))
         adam.step(gradient)
-        total += loss * len(batch)
-    mean = float(total) / len(rows)
-    if not math.isfinite(mean):
-        raise TrainingError(
-            f"the loss must stay finite; in epoch {epoch} it became {mean}. Lower learning_rate "
-            f"(now {config.learning_rate:g}), set gradient_clip=1.0, or use memory_activation='tanh'."
-        )
-    return mean
+        total += loss * batch.shape[-1]
+    means = [float(one) / rows.shape[-1] for one in total.cpu().reshape(-1)]
+    for mean in means:
+        if not math.isfinite(mean):
+            raise TrainingError(
+                f"the loss must stay finite; in epoch {epoch} it became {mean}. Lower learning_rate "
+                f"(now {config.learning_rate:g}), set gradient_clip=1.0, or use memory_activation='tanh'."
+            )
+    return means
 
 
 class _Judge:
@@ -296,16 +362,16 @@ class _Judge:
         self.arrays: tuple[Any, ...] = arrays if self.on_host else tuple(_on(device, one) for one in arrays)
         self.target: npt.NDArray[np.float64] = panel.target[scored].astype(np.float64)
 
-    def __call__(self, flat: torch.Tensor) -> float:
-        """Score the weights in ``flat``; on the CPU this is NumPy, on views of the same memory."""
-        weights = unpack(self.architecture, flat.numpy() if self.on_host else flat)
-        stacked = Weights(*(None if one is None else one[None] for one in weights))
+    def __call__(self, flat: torch.Tensor) -> list[float]:
+        """Score the weights in ``flat``, ([E,] P); on the CPU in NumPy, on views of the same memory."""
+        members = flat.reshape(-1, flat.shape[-1])
+        weights = unpack(self.architecture, members.numpy() if self.on_host else members)
         inputs, target, first_rows = self.arrays
-        scores = score(self.architecture, stacked, inputs, target, first_rows, self.window)
-        predictions = scores.predictions[0]
+        predictions = score(self.architecture, weights, inputs, target, first_rows, self.window).predictions
         if not self.on_host:
             predictions = predictions.cpu().numpy()
-        return float(np.mean(np.square(self.target - predictions[self.scored])))
+        squares = np.square(self.target - predictions[:, self.scored])
+        return [float(one) for one in squares.mean(axis=1)]
 
 
 def _on(device: torch.device, array: npt.NDArray[Any]) -> torch.Tensor:

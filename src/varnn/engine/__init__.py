@@ -20,7 +20,10 @@ class Engine(Protocol):
     """What training needs to know about a way to compute."""
 
     def loss_and_gradient(self, flat: "Tensor", ends: "Tensor") -> "tuple[Tensor, Tensor]":
-        """Give the mean squared error of the windows ending at rows ``ends``, and its gradient."""
+        """Give the mean squared error of the windows ending at rows ``ends``, and its gradient.
+
+        An engine that takes several members at once has weights (E, P), windows (E, B) and losses (E,).
+        """
         ...
 
 
@@ -32,6 +35,8 @@ def pack(weights: Weights) -> npt.NDArray[np.float32]:
 def unpack(architecture: Architecture, flat: Array) -> Weights:
     """View one vector (NumPy or torch) as the matrices of a cell; nothing is copied.
 
+    Vectors of several members, (E, P), give matrices with a leading axis of members.
+
     Examples
     --------
     >>> from varnn.cell import initial_weights
@@ -41,6 +46,6 @@ def unpack(architecture: Architecture, flat: Array) -> Weights:
     """
     views, begin = {}, 0
     for name, (rows, columns) in architecture.shapes.items():
-        views[name] = flat[begin : begin + rows * columns].reshape(rows, columns)
+        views[name] = flat[..., begin : begin + rows * columns].reshape(*flat.shape[:-1], rows, columns)
         begin += rows * columns
     return Weights(**views)
