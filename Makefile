@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types imports unit format lock clean reproduce bench-peers
+.PHONY: demo test lint types imports unit docs format lock clean reproduce bench-peers
 
 demo: .venv/installed
 	$(BIN)/varnn demo --output report.html
@@ -26,12 +26,15 @@ imports: .venv/installed
 unit: .venv/installed
 	$(BIN)/pytest
 
+docs: .venv/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 # Speed against every named peer, Keras and onnxruntime included, in an environment of its own.
 PEERS := .venv-peers/bin
 bench-peers: .venv-peers/installed
 	for one in train score stream; do $(PEERS)/varnn bench $$one --threads 1,2 --json benchmarks/$$one.json || exit 1; done
 	$(PEERS)/varnn bench growth --json benchmarks/growth.json
-	$(PEERS)/varnn bench page benchmarks/*.json -o docs/performance.md
+	$(PEERS)/varnn bench page $(filter-out benchmarks/robustness.json benchmarks/ladder.json,$(wildcard benchmarks/*.json)) -o docs/performance.md
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .
@@ -56,4 +59,4 @@ lock: .venv/installed
 	mv requirements.lock.new requirements.lock
 
 clean:
-	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis report.html
+	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis report.html site

@@ -29,7 +29,7 @@ def readout_problem(rows: int, seed: int, drift: float) -> tuple[Doubles, Double
 def test_a_readout_that_was_right_is_not_made_worse(forgetting: float, seed: int) -> None:
     hidden, targets = readout_problem(8000, seed, drift=0.0)
     how = Adaptation.of(hidden, targets, forgetting)
-    added = corrections(how, hidden, np.zeros((1, 8000)), targets, np.array([0, 8000]))
+    added = corrections(Adapter(how, 1), hidden, np.zeros((1, 8000)), targets, np.array([0, 8000]))
     assert np.mean((targets - added) ** 2) < 1.02 * np.mean(targets**2)
 
 
@@ -37,7 +37,7 @@ def test_a_readout_that_was_right_is_not_made_worse(forgetting: float, seed: int
 def test_a_readout_that_wanders_is_followed(forgetting: float) -> None:
     hidden, targets = readout_problem(8000, 3, drift=0.02)
     how = Adaptation.of(hidden, np.random.default_rng(0).normal(size=100), forgetting)
-    added = corrections(how, hidden, np.zeros((1, 8000)), targets, np.array([0, 8000]))
+    added = corrections(Adapter(how, 1), hidden, np.zeros((1, 8000)), targets, np.array([0, 8000]))
     assert np.mean((targets - added) ** 2) < 0.7 * np.mean(targets**2)
 
 
@@ -64,7 +64,7 @@ def test_one_wild_label_is_bounded() -> None:
     wild = targets.copy()
     wild[1000] = 1e6
     one, other = (
-        corrections(how, hidden, np.zeros((1, 3000)), labels, np.array([0, 3000]))
+        corrections(Adapter(how, 1), hidden, np.zeros((1, 3000)), labels, np.array([0, 3000]))
         for labels in (targets, wild)
     )
     assert np.abs(one - other).max() < 1.0
@@ -75,11 +75,11 @@ def test_series_adapt_apart_and_missing_labels_teach_nothing() -> None:
     targets[50:80] = np.nan
     how = Adaptation.of(hidden, targets[~np.isnan(targets)], 0.99)
     outputs = np.zeros((1, 600))
-    together = corrections(how, hidden, outputs, targets, np.array([0, 100, 350, 600]))
+    together = corrections(Adapter(how, 3), hidden, outputs, targets, np.array([0, 100, 350, 600]))
     for first, last in ((0, 100), (100, 350), (350, 600)):
         rows = slice(first, last)
         alone = corrections(
-            how, hidden[:, rows], outputs[:, rows], targets[rows], np.array([0, last - first])
+            Adapter(how, 1), hidden[:, rows], outputs[:, rows], targets[rows], np.array([0, last - first])
         )
         np.testing.assert_allclose(together[rows], alone, atol=1e-12)
     held = Adapter(how, 1)
@@ -108,7 +108,7 @@ def test_off_is_the_plain_model_to_the_last_bit() -> None:
 @pytest.mark.parametrize("variant", ["RM", "ARM+AM"])
 def test_a_stream_adapts_as_a_batch_does_through_snapshots(variant: Any, tmp_path: Any) -> None:
     panel = drifting_panel([400], seed=4)
-    VARNNRegressor(variant, forgetting=0.99, **TINY).fit(panel).save(tmp_path / "m.varnn")
+    VARNNRegressor(variant, forgetting=0.99, linear=False, **TINY).fit(panel).save(tmp_path / "m.varnn")
     model = load(tmp_path / "m.varnn")
     live, predictions = model.stream(), []
     for row, (x, y) in enumerate(zip(panel.inputs, panel.target, strict=True)):

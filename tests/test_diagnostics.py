@@ -9,12 +9,13 @@ import pytest
 from statsmodels.stats.diagnostic import acorr_ljungbox
 from statsmodels.tsa.stattools import acf
 
-from varnn import Panel, VARNNRegressor, diagnostic_figures
-from varnn.correlation import autocorrelation, cross_correlation, ljung_box
+from varnn import Panel, VARNNRegressor
 from varnn.diagnostics import Diagnosis, diagnose
+from varnn.diagnostics import figures as diagnostic_figures
+from varnn.diagnostics.correlation import autocorrelation, cross_correlation, ljung_box
 from varnn.errors import DataError
-from varnn.event import Event
 from varnn.figures import to_svg
+from varnn.monitor.event import Event
 
 Floats = npt.NDArray[np.float64]
 LAGS = np.arange(1, 25)

@@ -12,7 +12,7 @@ from river.drift import PageHinkley
 
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.monitor import Event, Monitor, detect
-from varnn.page_hinkley import FLOATS, Excess, Track, accumulate, follow
+from varnn.monitor.page_hinkley import FLOATS, Excess, Track, accumulate, follow
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,10 +7,11 @@ from sklearn.linear_model import LinearRegression
 from varnn.datasets import synthetic
 
 
+@pytest.mark.parametrize("strength", [0.0, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize("kind", synthetic.KINDS)
-def test_the_best_errors_cannot_be_predicted(kind: str) -> None:
+def test_the_best_errors_cannot_be_predicted(kind: str, strength: float) -> None:
     """Errors of a conditional mean are uncorrelated with everything known before."""
-    stream = synthetic.make(kind, rows=12_000, seed=3)
+    stream = synthetic.make(kind, rows=12_000, strength=strength, seed=3)
     errors = stream.panel.target - stream.best
     inputs = stream.panel.inputs
     known = np.column_stack(
@@ -47,3 +48,9 @@ def test_the_same_seed_gives_the_same_stream(kind: str) -> None:
 def test_a_wrong_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="kind must be one of"):
         synthetic.make("storm")
+
+
+@pytest.mark.parametrize("kind", [one for one in synthetic.KINDS if one != "hpc-write-time"])  # it multiplies
+def test_without_strength_the_best_errors_are_the_noise_alone(kind: str) -> None:
+    stream = synthetic.make(kind, rows=6000, strength=0.0, seed=2)
+    assert (stream.panel.target - stream.best).std() == pytest.approx(0.3, rel=0.05)

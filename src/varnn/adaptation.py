@@ -161,43 +161,42 @@ class Adapter:
 
 
 def corrections(
-    adaptation: Adaptation,
+    adapter: Adapter,
     hidden: npt.NDArray[Any],
     outputs: npt.NDArray[Any],
     targets: npt.NDArray[Any],
     starts: npt.NDArray[np.int64],
-    adapter: Adapter | None = None,
 ) -> Doubles:
-    """Adapt through series side by side, each from the trained readout.
+    """Adapt through series side by side.
 
     Parameters
     ----------
-    adaptation
-        How.
+    adapter
+        Of as many series; it learns from the rows.
     hidden, outputs, targets
         Of all rows: (E, N, K), (E, N) and (N,).
     starts
         Row at which each series begins, and the number of rows at the end.
-    adapter
-        Of one series, to go on with instead; it learns from the rows.
 
     Returns
     -------
     array of shape (N,)
         What to add to each row's mean output.
     """
+    members, _, width = hidden.shape
     lengths = np.diff(starts)
-    longest_first = np.argsort(-lengths, kind="stable")
-    firsts, lengths = starts[:-1][longest_first], lengths[longest_first]
     added = np.zeros(len(targets))
-    adapter = Adapter(adaptation, len(lengths)) if adapter is None else adapter
     for place in range(int(lengths.max(initial=0))):
-        running = int(np.searchsorted(-lengths, -place))  # series longer than this
-        if running < adapter.change.shape[1]:
-            shorter = Adapter(adaptation, running)
-            shorter.restore(adapter.state()[:running])
-            adapter = shorter
-        rows = firsts[:running] + place
-        added[rows] = adapter.correct(hidden[:, rows], outputs[:, rows])
-        adapter.learn(targets[rows])
+        running = lengths > place
+        rows = starts[:-1][running] + place
+        if running.all():
+            added[rows] = adapter.correct(hidden[:, rows], outputs[:, rows])
+            adapter.learn(targets[rows])
+            continue
+        layers, values = np.zeros((members, len(lengths), width)), np.zeros((members, len(lengths)))
+        layers[:, running], values[:, running] = hidden[:, rows], outputs[:, rows]
+        added[rows] = adapter.correct(layers, values)[running]
+        labels = np.full(len(lengths), np.nan)  # a series that has ended learns no more
+        labels[running] = targets[rows]
+        adapter.learn(labels)
     return added

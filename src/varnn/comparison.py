@@ -1,119 +1,179 @@
 """A comparison -> a table, a sentence and a page that people can read."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from varnn import figures
-from varnn.cell import VARIANTS
-from varnn.evaluation import Comparison
+from varnn import baselines, figures
 from varnn.report import Report
+from varnn.scores import Comparison
+from varnn.significance import Difference
 
-COLUMNS = [
-    "model",
-    "RMSE",
-    "MAE",
-    "skill over persistence",
-    "scaled MSE",
-    "median series MSE",
-    "p against best",
-    "fit",
-]
+LONGEST_STRETCH = 168  # rows drawn together: a week of hours
+ON_THE_PAGE_ONLY = ("vs best", "scaled MSE", "fit")  # a terminal has no room for more
 
 
-def lines(comparison: Comparison) -> list[list[str]]:
-    """Give one line of text per model, best first, under :data:`COLUMNS`."""
+def table(comparison: Comparison, *, terse: bool = False) -> tuple[list[str], list[list[str]]]:
+    """Give columns, and one line of text per model, best first.
+
+    The median over series is there when several are scored, the range over origins with rolling ones.
+    A terse table fits a terminal.
+    """
     rows = comparison.rows()
-    best = str(rows[0]["model"])
-    return [_line(comparison, row, best) for row in rows]
+    lines = [_line(comparison, row, str(rows[0]["model"])) for row in rows]
+    hidden = ON_THE_PAGE_ONLY if terse else ()
+    kept = [column for column in lines[0] if column not in hidden and any(line[column] for line in lines)]
+    return kept, [[line[column] for column in kept] for line in lines]
 
 
 def in_words(comparison: Comparison) -> str:
-    """Say who won, by how much, and whether that is more than chance."""
+    """Say who won, by how much over whom, and whether that is more than chance.
+
+    The best model of ours is set against the best baseline where there are both, else the best model
+    against the second.
+    """
     rows = comparison.rows()
-    best = str(rows[0]["model"])
-    if len(rows) == 1:
-        return f"{best}: RMSE {rows[0]['rmse']:.4g}, {rows[0]['skill']:.0%} skill over persistence."
-    second = str(rows[1]["model"])
-    change, p = comparison.against(best, second)
-    sure = "" if p < 0.05 else ", which chance may explain"
-    said = f"{best} is best: its squared error is {abs(change):.1%} below {second}'s (p = {p:.2g}{sure})"
-    ours = [str(row["model"]) for row in rows if row["model"] in (*VARIANTS, "varnn")]
-    if ours and ours[0] != best:
-        behind, p_ours = comparison.against(ours[0], best)
-        said += f"; {ours[0]} is {behind:.1%} above it (p = {p_ours:.2g})"
-    return f"{said}."
+    names = [str(row["model"]) for row in rows]
+    said = f"{names[0]} is best: RMSE {rows[0]['rmse']:.4g}, skill over persistence {rows[0]['skill']:.1%}."
+    theirs = [name for name in names if name in baselines.NAMES]
+    ours = [name for name in names if name not in theirs]
+    if ours and theirs:
+        first, second, role = ours[0], theirs[0], ", the best baseline"
+    elif len(names) > 1:
+        first, second, role = names[0], names[1], ", the second best"
+    else:
+        return said
+    return f"{said} {_difference_in_words(comparison.difference(first, second), first, second + role)}"
 
 
 def page(comparison: Comparison, title: str) -> Report:
     """Make the report page of a comparison."""
-    parts = comparison.parts
     rows = comparison.rows()
     best = str(rows[0]["model"])
-    how = (
-        "best epoch read on the test part, as the paper does"
-        if parts.protocol == "paper"
-        else "64 % train, 16 % validation, 20 % test in time order, test read once"
-    )
-    counts = f"{len(parts.train):,} / {len(parts.validation):,} / {len(parts.test):,} rows"
-    report = Report(
-        f"{title}: one step ahead", f"{counts}, {parts.train.n_series} series; {how}.", in_words(comparison)
-    )
+    report = Report(f"{title}: one step ahead", _protocol_in_words(comparison), in_words(comparison))
+    columns, lines = table(comparison)
     note = (
-        "Own units, but for the scaled MSE: units of the target's range before the test part. "
-        "p: Diebold-Mariano, predictions averaged over seeds."
+        "RMSE and MAE in the target's own units; the scaled MSE in units of its range before the test rows. "
+        "Skill: how much of persistence's squared error is gone. Against the best: how much more squared "
+        "error, and its p by Diebold-Mariano and by a paired bootstrap of blocks of rows."
     )
-    report.add_table("Scores", COLUMNS, lines(comparison), note=note, strong=0)
+    if comparison.n_series > 1:
+        note += " Median series: the RMSE of the series in the middle."
+    report.add_table("Scores", columns, lines, note=note, strong=0)
+    by, each = ("origin", "rmse_by_origin") if len(comparison.cuts) > 1 else ("seed", "rmse_by_seed")
     report.add_figure(
         "Error of each model",
         figures.scores(
             [str(row["model"]) for row in rows],
-            [float(row["scaled_mse"]) for row in rows],
-            [float(row["spread"]) for row in rows],
-            unit="mean squared error (scaled); bars: one standard deviation over seeds",
+            [float(row["rmse"]) for row in rows],
+            [row[each] for row in rows],
+            unit=f"RMSE of {comparison.parts.test.target_name}",
         ),
-        "Mean squared error on the test rows, best on top.",
+        f"Root mean squared error on the test rows, best on top. Dots: one for each {by}.",
     )
-    scored = np.flatnonzero(parts.scored())
+    if len(comparison.cuts) > 1:
+        _add_origins(report, comparison, rows)
+    places = np.concatenate([one.lead_in.rows[one.scored()] for one in comparison.cuts])
     errors = comparison.errors(best)
-    worst = _worst_stretch(errors, min(168, len(errors)))
+    worst = _worst_stretch(errors, _segments(comparison))
     shown = {
-        str(row["model"]): np.mean([one.predictions for one in comparison.of(str(row["model"]))], axis=0)[
-            worst
-        ]
+        str(row["model"]): (comparison.truth - comparison.errors(str(row["model"])))[worst]
         for row in rows[:2]
     }
     report.add_figure(
         "The hardest stretch",
-        figures.predictions(scored[worst], comparison.truth[worst], shown, unit=parts.test.target_name),
+        figures.predictions(
+            places[worst], comparison.truth[worst], shown, unit=comparison.parts.test.target_name
+        ),
         f"Truth and predictions where {best} errs most.",
     )
     report.add_figure(
         "Innovations",
-        figures.innovations(scored, errors),
+        figures.innovations(np.arange(len(errors)), errors),
         f"Errors of {best} on the test rows, and their autocorrelation; inside the band: noise.",
     )
     return report
 
 
-def _line(comparison: Comparison, row: dict[str, Any], best: str) -> list[str]:
+def _line(comparison: Comparison, row: dict[str, Any], best: str) -> dict[str, str]:
+    """Write one model's line; what does not apply is left empty."""
     name = str(row["model"])
-    spread = f" ± {row['spread']:.1g}" if row["seeds"] > 1 else ""
-    p = "" if name == best else f"{comparison.against(name, best)[1]:.2g}"
-    return [
-        name + (f" ({row['seeds']} seeds)" if row["seeds"] > 1 else ""),
-        f"{row['rmse']:.4g}",
-        f"{row['mae']:.4g}",
-        f"{row['skill']:.1%}",
-        f"{row['scaled_mse']:.4g}{spread}",
-        f"{row['median_series_mse']:.4g}",
-        p,
-        f"{row['seconds']:.1f} s",
-    ]
+    several_seeds, several_origins = row["seeds"] > 1, len(comparison.cuts) > 1
+    found = None if name == best else comparison.difference(name, best)
+    skills = row["skill_by_origin"]
+    return {
+        "model": name + (f" ({row['seeds']} seeds)" if several_seeds else ""),
+        "RMSE": f"{row['rmse']:.4g}",
+        "MAE": f"{row['mae']:.4g}",
+        "skill": f"{row['skill']:.1%}",
+        "by origin": f"{min(skills):.0%} to {max(skills):.0%}" if several_origins else "",
+        "median series": f"{row['median_series_mse'] ** 0.5:.4g}" if comparison.n_series > 1 else "",
+        "vs best": "" if found is None else f"{found.change:+.1%}",
+        "p (DM)": "" if found is None else _p(found.p),
+        "p (boot)": "" if found is None else _p(found.p_bootstrap),
+        "scaled MSE": f"{row['scaled_mse']:.3g}" + (f" ± {row['spread']:.1g}" if several_seeds else ""),
+        "fit": f"{row['seconds']:.1f} s",
+    }
 
 
-def _worst_stretch(errors: np.ndarray[Any, Any], length: int) -> slice:
-    """Find the stretch with the largest mean squared error."""
+def _difference_in_words(found: Difference, first: str, second: str) -> str:
+    low, high = sorted(abs(one) for one in (found.low, found.high))
+    interval = (
+        f"between {low:.1%} and {high:.1%}"
+        if found.low * found.high > 0
+        else f"between {abs(found.low):.1%} below and {abs(found.high):.1%} above"
+    )
+    doubt = "" if found.significant else ": chance may explain it"
+    return (
+        f"The squared error of {first} is {abs(found.change):.1%} {'below' if found.change < 0 else 'above'} "
+        f"that of {second} ({interval} with 95 % confidence; Diebold-Mariano p {_p(found.p, equals=True)}, "
+        f"paired bootstrap p {_p(found.p_bootstrap, equals=True)}{doubt})."
+    )
+
+
+def _p(value: float, *, equals: bool = False) -> str:
+    """Write a p value; how far below a thousandth says nothing more."""
+    return "< 0.001" if value < 0.001 else f"{'= ' if equals else ''}{value:.2g}"
+
+
+def _protocol_in_words(comparison: Comparison) -> str:
+    parts, last = comparison.parts, comparison.cuts[-1]
+    series = f"{comparison.n_series} series; "
+    if len(comparison.cuts) > 1:
+        return (
+            f"{len(comparison.truth):,} rows scored, {series}fitted anew at {len(comparison.cuts)} "
+            f"successive origins on the {len(parts.train) + len(parts.validation):,} to "
+            f"{len(last.train) + len(last.validation):,} rows before each, of which the last fifth is there "
+            "to choose on; each origin is scored once, on the block of rows after it."
+        )
+    counts = f"{len(parts.train):,} / {len(parts.validation):,} / {len(parts.test):,} rows, {series}"
+    if parts.protocol == "paper":
+        return f"{counts}best epoch read on the test part, as the paper does."
+    return f"{counts}train, validation and test in time order, test read once."
+
+
+def _add_origins(report: Report, comparison: Comparison, rows: Sequence[dict[str, Any]]) -> None:
+    columns = ["model", *(f"{number}" for number in range(1, len(comparison.cuts) + 1))]
+    lines = [[str(row["model"]), *(f"{value:.4g}" for value in row["rmse_by_origin"])] for row in rows]
+    blocks = ", ".join(f"{len(one.test):,}" for one in comparison.cuts)
+    note = f"RMSE on the {blocks} rows after each origin, in time order; means over seeds."
+    report.add_table("Origin by origin", columns, lines, note=note, strong=0)
+
+
+def _segments(comparison: Comparison) -> list[int]:
+    """Count the scored rows of each stretch that belongs together: one series after one origin."""
+    counts = []
+    for one in comparison.cuts:
+        series = np.repeat(np.arange(one.lead_in.n_series), one.lead_in.lengths)[one.scored()]
+        counts += [int(count) for count in np.bincount(series) if count]
+    return counts
+
+
+def _worst_stretch(errors: np.ndarray[Any, Any], segments: Sequence[int]) -> slice:
+    """Find the rows with the largest mean squared error among stretches that lie in one segment."""
+    length = min(LONGEST_STRETCH, max(segments))
     sums = np.convolve(errors**2, np.ones(length), mode="valid")
-    first = int(np.argmax(sums))
+    segment = np.repeat(np.arange(len(segments)), segments)
+    first = int(np.argmax(np.where(segment[: len(sums)] == segment[length - 1 :], sums, -1.0)))
     return slice(first, first + length)

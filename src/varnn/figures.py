@@ -22,17 +22,31 @@ if TYPE_CHECKING:
 
 INK = "#010203"  # stands for the page's text colour until the SVG is written
 COLOURS = ("#3b7dd8", "#e07b39", "#3a9d6b", "#b05cc6", "#c9a227", "#d1495b", "#6c8a9b")
+# Colour, dash and marker of a line among many: told apart without colour too, and each colour stands out
+# by 3 to 1 or more from a white page and from a dark one.
+LINES = (
+    ("#2f7fd6", "-", "o"),
+    ("#d55e00", "-", "s"),
+    ("#a05fc0", "--", "D"),
+    ("#0e936a", "-.", "^"),
+    ("#b07f00", "--", "v"),
+    ("#c2517f", ":", "P"),
+    ("#7b8791", ":", "X"),
+)
 
 Values = npt.NDArray[Any]
 
 
-def new_figure(width: float = 9.0, height: float = 3.2, panels: int = 1) -> tuple[Figure, list[Axes]]:
-    """Give an empty figure with panels side by side, in the house style."""
+def new_figure(
+    width: float = 9.0, height: float = 3.2, panels: int = 1, *, columns: int | None = None
+) -> tuple[Figure, list[Axes]]:
+    """Give an empty figure with panels side by side, or so many in a line, in the house style."""
     require("matplotlib", extra="plots", purpose="drawing a figure")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    axes = [figure.add_subplot(1, panels, index + 1) for index in range(panels)]
+    columns = columns or panels
+    axes = [figure.add_subplot(-(-panels // columns), columns, index + 1) for index in range(panels)]
     for one in axes:
         one.spines[["top", "right"]].set_visible(False)
         one.spines[["left", "bottom"]].set_color(INK)
@@ -42,8 +56,23 @@ def new_figure(width: float = 9.0, height: float = 3.2, panels: int = 1) -> tupl
     return figure, axes
 
 
-def to_svg(figure: Figure, alt: str) -> str:
-    """Write a figure as inline SVG with a description for those who cannot see it."""
+# A file shown as an image has no text around it to take a colour from, nor a background it can be sure of.
+_ALONE = (
+    "<style>svg{color:#1c2430;background:#fff}"
+    "@media(prefers-color-scheme:dark){svg{color:#e6ebf2;background:#12161c}}</style>"
+)
+
+
+def to_svg(figure: Figure, alt: str, *, alone: bool = False) -> str:
+    """Write a figure as inline SVG with a description for those who cannot see it.
+
+    Parameters
+    ----------
+    figure, alt
+        The figure, and its description.
+    alone
+        Write it for a file of its own instead of a page's text.
+    """
     import matplotlib
 
     for one in figure.axes:
@@ -60,7 +89,8 @@ def to_svg(figure: Figure, alt: str) -> str:
         figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(alt)}" ', 1)
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(alt)}" ', 1)
+    return svg.replace(">", f">{_ALONE}", 1) if alone else svg
 
 
 def predictions(
@@ -86,14 +116,31 @@ def predictions(
 
 
 def scores(
-    names: Sequence[str], means: Sequence[float], spreads: Sequence[float], *, unit: str = ""
+    names: Sequence[str],
+    pooled: Sequence[float],
+    singles: Sequence[Sequence[float]],
+    *,
+    unit: str = "",
 ) -> Figure:
-    """Draw one bar per model, best on top, with the spread over seeds."""
-    figure, (axes,) = new_figure(height=0.8 + 0.38 * len(names))
+    """Draw one bar per model, best on top, and a dot for each figure that the bar sums up.
+
+    Parameters
+    ----------
+    names, pooled
+        Models, best first, and the length of their bars.
+    singles
+        For each model its figures by seed or by origin; a line spans them.
+    """
+    figure, (axes,) = new_figure(height=0.9 + 0.42 * len(names))
     places = np.arange(len(names))[::-1]
     colours = [COLOURS[0] if index == 0 else COLOURS[6] for index in range(len(names))]
-    axes.barh(places, means, xerr=spreads, color=colours, ecolor=INK, height=0.66)
+    axes.barh(places, pooled, color=colours, height=0.62, alpha=0.75)
+    for place, points in zip(places, singles, strict=True):
+        if len(points) > 1:
+            axes.hlines(place, min(points), max(points), color=INK, linewidth=1.2)
+            axes.scatter(points, np.full(len(points), place), color=INK, s=14, zorder=3)
     axes.set_yticks(places, names)
+    axes.set_xlim(left=0)
     axes.set_xlabel(unit)
     return figure
 
@@ -166,3 +213,79 @@ def learning_curve(history: Sequence[Mapping[str, float]], *, best_epoch: int | 
     axes.set_ylabel("mean squared error (scaled)")
     axes.legend(fontsize=9)
     return figure
+
+
+def ratios(
+    panels: Mapping[str, Mapping[str, Mapping[float, Sequence[float]]]],
+    *,
+    strong: Sequence[str] = (),
+    across: str = "strength",
+    unit: str = "",
+) -> Figure:
+    """Draw small multiples of ratios on a shared log scale, and a legend in the last place.
+
+    Parameters
+    ----------
+    panels
+        Title of a panel -> name of a line -> place on the x axis -> ratios there; the line runs through
+        their geometric means, and upright strokes span them.
+    strong
+        Lines to bring out, each narrower than the one before: those that coincide all show.
+    across, unit
+        Names of the axes.
+    """
+    columns = 4
+    figure, axes = new_figure(
+        width=10.5, height=2.7 * -(-(len(panels) + 1) // columns), panels=len(panels) + 1, columns=columns
+    )
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    highest = max(max(some) for lines in panels.values() for line in lines.values() for some in line.values())
+    for index, (one, (title, lines)) in enumerate(zip(axes, panels.items(), strict=False)):
+        one.axhline(1, color=INK, linewidth=0.9)
+        for name, line in lines.items():
+            colour, dash, marker = LINES[names.index(name) % len(LINES)]
+            places = sorted(line)
+            means = [float(np.exp(np.mean(np.log(line[place])))) for place in places]
+            width, layer = (4.0 - 1.8 * strong.index(name), 4) if name in strong else (1.2, 3)
+            one.plot(
+                places,
+                means,
+                color=colour,
+                linestyle=dash,
+                linewidth=width,
+                marker=marker,
+                markersize=4.5,
+                zorder=layer,
+                label=name,
+            )
+            one.vlines(
+                places,
+                [min(line[place]) for place in places],
+                [max(line[place]) for place in places],
+                color=colour,
+                linewidth=0.9,
+                alpha=0.6,
+            )
+        one.set_title(title, fontsize=10, loc="left", color=INK)
+        one.set_yscale("log")
+        one.set_ylim(0.94, max(2.0, highest * 1.08))
+        _plain_log_ticks(one, labelled=index % columns == 0)
+        one.set_xticks(sorted({place for line in lines.values() for place in line}))
+        one.set_xlabel(across, fontsize=9)
+        if index % columns == 0:
+            one.set_ylabel(unit, fontsize=9)
+    axes[-1].set_axis_off()
+    handles, labels = axes[0].get_legend_handles_labels()
+    axes[-1].legend(handles, labels, loc="center left", fontsize=9, frameon=False, handlelength=3.2)
+    return figure
+
+
+def _plain_log_ticks(axes: Axes, *, labelled: bool) -> None:
+    """Mark a log axis at round numbers, written as people write them."""
+    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+    marks = [mantissa * 10.0**power for power in range(4) for mantissa in (1, 1.5, 2, 3, 5)]
+    axes.yaxis.set_major_locator(FixedLocator(marks))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FixedFormatter([f"{mark:g}" if labelled else "" for mark in marks]))
+    axes.grid(axis="y", color=INK, alpha=0.12, linewidth=0.6)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,10 @@ import numpy.typing as npt
 from varnn.adaptation import Adaptation, Adapter, corrections
 from varnn.cell import Architecture, Weights
 from varnn.engine.scoring import Scores, score
-from varnn.errors import DataError
+from varnn.errors import ConfigError, DataError
+from varnn.intervals import Interval, Spread, Tracker, follow
 from varnn.panel import FloatArray, Panel
 from varnn.recipe import Prepared, Recipe
-
 
 _ROWS_AT_ONCE = 1 << 16  # whose hidden layers are kept: 64 MB for 4 members of 64 units
 
@@ -47,6 +47,8 @@ class Fitted:
         Columns the model was fitted on.
     adaptation
         How the readout goes on learning; None if it does not.
+    spread
+        How large errors are; None if that was not asked for.
     share
         How much of the network's output is added to the linear part: 0 is none of it, 1 all.
     tails
@@ -62,6 +64,7 @@ class Fitted:
     input_names: tuple[str, ...]
     target_name: str
     adaptation: Adaptation | None = None
+    spread: Spread | None = None
     share: float = 1.0
     tails: dict[str, Tail] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
@@ -77,8 +80,30 @@ class Fitted:
         if self.adaptation is None:
             output = self._scores(prepared.panel).predictions.mean(axis=0, dtype=np.float64)
         else:
-            output = self._adapted(self.adaptation, prepared.panel)
+            output = np.concatenate([piece.output for piece in self._pieces(prepared.panel)])
         return np.asarray(self.recipe.restore(output, prepared.anchors, self.share))
+
+    def predict_intervals(self, panel: Panel, levels: npt.NDArray[np.float64]) -> Interval:
+        """Predict each row with intervals of some levels: bounds are (N, L)."""
+        if self.spread is None:
+            raise ConfigError(
+                "this model knows nothing of how large its errors are: it was fitted with intervals=False "
+                "or without validation rows. Fit it again with both."
+            )
+        prepared = self.prepared(panel)
+        predictions, below, above = np.empty(len(panel)), [], []
+        tracker = Tracker(self.spread, 1)
+        for piece in self._pieces(prepared.panel):
+            rows = piece.rows
+            predictions[rows] = self.recipe.restore(piece.output, prepared.anchors[rows], self.share)
+            if not piece.goes_on:
+                tracker = Tracker(self.spread, len(piece.starts) - 1)
+            errors = panel.target[rows] - predictions[rows]
+            low, high = follow(tracker, piece.hidden[0], errors, piece.starts, levels)
+            below.append(low)
+            above.append(high)
+        reach = predictions[:, None]
+        return Interval(predictions, reach + np.concatenate(below), reach + np.concatenate(above))
 
     def memory(self, panel: Panel) -> npt.NDArray[np.float32]:
         """Give the residual memory each row was predicted with: (N, E * M), member by member."""
@@ -107,6 +132,8 @@ class Fitted:
         ]
         digest.update(json.dumps(facts, sort_keys=True).encode())
         learning = [] if self.adaptation is None else [self.adaptation.gain, *self.adaptation.numbers()]
+        if self.spread is not None:
+            learning += [self.spread.weights, self.spread.quantiles, self.spread.unit]
         for array in (*self.weights.as_dict().values(), *self.recipe.arrays().values(), *learning):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
@@ -123,15 +150,20 @@ class Fitted:
         columns = [panel.input_names.index(name) for name in self.input_names]
         return replace(panel, inputs=panel.inputs[:, columns], input_names=self.input_names)
 
-    def _adapted(self, how: Adaptation, rows: Panel) -> FloatArray:
-        """Score prepared rows with a readout that learns; some at a time, as their hidden layers are large."""
-        output = np.empty(len(rows))
+    def _pieces(self, rows: Panel) -> Iterator["_Piece"]:
+        """Score prepared rows some at a time, as their hidden layers are large; adapting, if it does.
+
+        A piece is whole series side by side, or one of several stretches of one long series.
+        """
         for first, last in _groups(rows.starts):
-            alone = Adapter(how, 1) if last == first + 1 else None
-            group = slice(int(rows.starts[first]), int(rows.starts[last]))
-            for begin in range(group.start, group.stop, _ROWS_AT_ONCE if alone else len(rows)):
-                end = min(begin + _ROWS_AT_ONCE, group.stop) if alone else group.stop
-                lead = min(begin - group.start, self.window - 1)
+            series = slice(int(rows.starts[first]), int(rows.starts[last]))
+            alone = last == first + 1
+            adapter = None
+            if self.adaptation is not None:
+                adapter = Adapter(self.adaptation, last - first)
+            for begin in range(series.start, series.stop, _ROWS_AT_ONCE if alone else len(rows)):
+                end = min(begin + _ROWS_AT_ONCE, series.stop) if alone else series.stop
+                lead = min(begin - series.start, self.window - 1)
                 scores = score(
                     self.architecture,
                     self.weights,
@@ -143,9 +175,10 @@ class Fitted:
                 )
                 hidden, outputs = scores.hidden[:, lead:], scores.predictions[:, lead:]
                 starts = np.array([0, end - begin]) if alone else rows.starts[first : last + 1] - begin
-                added = corrections(how, hidden, outputs, rows.target[begin:end], starts, alone)
-                output[begin:end] = outputs.mean(axis=0, dtype=np.float64) + added
-        return output
+                output = outputs.mean(axis=0, dtype=np.float64)
+                if adapter is not None:
+                    output += corrections(adapter, hidden, outputs, rows.target[begin:end], starts)
+                yield _Piece(slice(begin, end), begin > series.start, starts, hidden, output)
 
     def _scores(self, rows: Panel, *, keep_memory: bool = False, keep_hidden: bool = False) -> Scores:
         return score(
@@ -158,6 +191,16 @@ class Fitted:
             keep_memory=keep_memory,
             keep_hidden=keep_hidden,
         )
+
+
+class _Piece(NamedTuple):
+    """Some prepared rows, scored."""
+
+    rows: slice
+    goes_on: bool  # whether it goes on with the series of the piece before
+    starts: npt.NDArray[np.int64]  # of its series, within it
+    hidden: npt.NDArray[np.float32]  # (E, N, K)
+    output: npt.NDArray[np.float64]  # (N,)
 
 
 def _groups(starts: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:

@@ -12,10 +12,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from varnn.adaptation import FORGETTING, Adaptation, corrections
+from varnn.adaptation import FORGETTING, Adaptation, Adapter, corrections
 from varnn.cell import Architecture, MemoryActivation, Residual, Variant, Weights
 from varnn.clock import Cycle, offered_cycles
 from varnn.fitted import Fitted, Tail
+from varnn.intervals import Spread
 from varnn.linear import LABEL_LAGS, last_labels
 from varnn.panel import Panel
 from varnn.preparation import Fill, Scale, fill_gaps
@@ -54,6 +55,7 @@ class Settings:
     peers: bool
     adapt: Literal["rls"] | None
     forgetting: float | Literal["auto"]
+    intervals: bool
     scale: Scale
     fill: Fill
     device: str
@@ -187,16 +189,15 @@ def fit(
         return fitted
     if chosen.recipe.linear is not None:
         fitted = replace(fitted, share=_share(fitted, validation))
+    if settings.intervals:
+        fitted = replace(fitted, spread=_spread(fitted, training, validation))
     fitted.summary["validation"] = _beside_simple_models(fitted, validation)
     return fitted
 
 
 def _adaptation(settings: Settings, fitted: Fitted, chosen: _Candidate) -> Adaptation:
     """Learn how to adapt from the latest training rows; the forgetting factor from validation rows."""
-    latest = np.maximum(
-        chosen.training.starts[1:] - LATEST // chosen.training.n_series, chosen.training.starts[:-1]
-    )
-    rows = chosen.training.ranges(latest, chosen.training.starts[1:])
+    rows = _latest(chosen.training)
     hidden = fitted.hidden(rows).hidden
     judged = rows if chosen.validation is None else chosen.validation
     scores = fitted.hidden(judged)
@@ -208,10 +209,26 @@ def _adaptation(settings: Settings, fitted: Fitted, chosen: _Candidate) -> Adapt
         return adaptation
 
     def error(how: Adaptation) -> float:
-        added = corrections(how, scores.hidden, scores.predictions, judged.target, judged.starts)
+        adapter = Adapter(how, judged.n_series)
+        added = corrections(adapter, scores.hidden, scores.predictions, judged.target, judged.starts)
         return float(np.mean(np.square(errors - added)[known]))
 
     return min((replace(adaptation, forgetting=one) for one in FORGETTING), key=error)
+
+
+def _latest(panel: Panel) -> Panel:
+    """Keep the last rows of each series, about `LATEST` in all."""
+    firsts = np.maximum(panel.starts[1:] - LATEST // panel.n_series, panel.starts[:-1])
+    return panel.ranges(firsts, panel.starts[1:])
+
+
+def _spread(fitted: Fitted, training: Panel, validation: Panel) -> Spread:
+    """Learn how large errors are: their scale from the latest training rows, quantiles from validation."""
+    parts: list[Any] = []
+    for rows in (_latest(training), validation):
+        hidden = fitted.hidden(fitted.prepared(rows).panel).hidden[0]
+        parts += [hidden, rows.target - fitted.predict(rows), rows.starts]
+    return Spread.of(*parts)
 
 
 def _chosen(given: Any, automatic: int) -> Any:

@@ -22,6 +22,7 @@ from varnn.cell import Architecture, weights_from
 from varnn.errors import ModelFileError
 from varnn.files import write_atomically
 from varnn.fitted import Fitted, Tail
+from varnn.intervals import Spread
 from varnn.recipe import Recipe
 
 FORMAT = 1
@@ -52,7 +53,11 @@ def write(path: str | Path, fitted: Fitted, settings: Mapping[str, Any]) -> None
     adaptation = fitted.adaptation
     if adaptation is not None:
         tensors["adaptation.gain"] = adaptation.gain
+    spread = fitted.spread
+    if spread is not None:
+        tensors |= {"spread.weights": spread.weights, "spread.quantiles": spread.quantiles}
     header = {
+        "spread": None if spread is None else spread.unit,
         "adaptation": None if adaptation is None else adaptation.numbers(),
         "format": FORMAT,
         "library": version("varnn"),
@@ -83,6 +88,7 @@ def read(path: str | Path) -> tuple[Fitted, dict[str, Any]]:
             recipe=Recipe.from_parts(header["recipe"], _under("recipe.", tensors)),
             window=int(header["window"]),
             adaptation=_adaptation(header["adaptation"], tensors),
+            spread=_spread(header["spread"], tensors),
             share=float(header["share"]),
             input_names=tuple(header["input_names"]),
             target_name=header["target_name"],
@@ -105,6 +111,12 @@ def _adaptation(numbers: list[float] | None, tensors: Tensors) -> Adaptation | N
         return None
     forgetting, noise = numbers
     return Adaptation(forgetting=forgetting, gain=tensors["adaptation.gain"], noise=noise)
+
+
+def _spread(unit: float | None, tensors: Tensors) -> Spread | None:
+    if unit is None:
+        return None
+    return Spread(unit=unit, weights=tensors["spread.weights"], quantiles=tensors["spread.quantiles"])
 
 
 def _tail(tensors: Tensors) -> Tail:

@@ -19,6 +19,7 @@ from varnn.adaptation import check_forgetting
 from varnn.cell import MemoryActivation, Residual, Variant
 from varnn.clock import CYCLES
 from varnn.errors import ConfigError, DataError, check_choice, require
+from varnn.intervals import Interval, check_levels
 from varnn.panel import FloatArray, Panel, default_names
 from varnn.preparation import FILLS, SCALES, Fill, Scale, split_in_time
 from varnn.stream import Stream, continue_from_training
@@ -80,6 +81,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     forgetting : float or "auto"
         Weight that a label keeps with each one after it, from 0.9 to below 1; "auto" chooses on the
         validation rows.
+    intervals : bool
+        Learn how large errors are, so that predictions can come with intervals.
     scale : {"standard", "minmax", "none"}
         Scaling of inputs and target, with statistics of the training rows.
     fill : {"forward", "interpolate", "zero", "none"}
@@ -141,6 +144,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         peers: bool = False,
         adapt: Literal["rls"] | None = "rls",
         forgetting: float | Literal["auto"] = "auto",
+        intervals: bool = True,
         scale: Scale = "standard",
         fill: Fill = "forward",
         device: str = "auto",
@@ -168,6 +172,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.peers = peers
         self.adapt = adapt
         self.forgetting = forgetting
+        self.intervals = intervals
         self.scale = scale
         self.fill = fill
         self.device = device
@@ -201,6 +206,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             "linear": False,
             "calendar": None,
             "adapt": None,
+            "intervals": False,
             "scale": "minmax",
             "gradient_clip": None,
         }
@@ -246,8 +252,13 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         return self
 
     def predict(
-        self, X: Any, y: Any = None, *, series: Sequence[object] | npt.NDArray[Any] | None = None
-    ) -> FloatArray:
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        series: Sequence[object] | npt.NDArray[Any] | None = None,
+        interval: float | Sequence[float] | None = None,
+    ) -> Any:
         """Predict every row one step ahead, from labels before that row only.
 
         Parameters
@@ -259,19 +270,38 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             to follow the training rows, and are predicted in closed loop: errors taken as zero.
         series
             Series of each row.
+        interval
+            Level, or levels, of intervals to give with the predictions, such as 0.9; needs labels.
 
         Returns
         -------
-        array of shape (n_rows,)
-            In the target's units; for a panel in its own row order, else in the order of X.
+        array of shape (n_rows,), or Interval
+            In the target's units; for a panel in its own row order, else in the order of X. With
+            ``interval``, predictions and bounds: (n_rows,), or (n_rows, n_levels) for several levels.
         """
         check_is_fitted(self, "fitted_")
         panel = self._panel(X, y, series, fitting=False)
+        if interval is not None:
+            return self._predict_intervals(panel, interval, in_panel_order=isinstance(X, Panel))
         if isinstance(X, Panel):
             return self.fitted_.predict(panel)
         closed_loop = y is None
         rows = continue_from_training(self.fitted_, panel) if closed_loop else self.fitted_.predict(panel)
         return panel.in_caller_order(rows)
+
+    def _predict_intervals(
+        self, panel: Panel, interval: float | Sequence[float], *, in_panel_order: bool
+    ) -> Interval:
+        levels = check_levels(interval)
+        if np.isnan(panel.target).all():
+            raise DataError(
+                "an interval is made from the errors before it, so rows need labels; they have none. "
+                "Give predict(X, y, interval=...)."
+            )
+        found = self.fitted_.predict_intervals(panel, levels)
+        if not isinstance(interval, Sequence | np.ndarray):
+            found = Interval(found.prediction, found.lower[:, 0], found.upper[:, 0])
+        return found if in_panel_order else Interval(*(panel.in_caller_order(one) for one in found))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Give R² of the one-step predictions, over rows whose label is known."""

@@ -8,7 +8,7 @@ checks, units, missing labels, snapshots, and the blocks a fleet is cut into.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from varnn import model_file
 from varnn.adaptation import Adapter
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.fitted import Fitted, Tail
+from varnn.intervals import Interval, Tracker, check_levels
 from varnn.panel import FloatArray, Panel
 from varnn.preparation import LIMIT, fill_gaps
 from varnn.recipe import RecipeStream
@@ -70,7 +71,13 @@ class Stream:
         """Length of one x."""
         return len(self.model.input_names)
 
-    def predict(self, x: npt.ArrayLike | Mapping[str, float], *, time: Any = None) -> Any:
+    def predict(
+        self,
+        x: npt.ArrayLike | Mapping[str, float],
+        *,
+        time: Any = None,
+        interval: float | Sequence[float] | None = None,
+    ) -> Any:
         """Predict the label of x from what was observed so far; changes nothing that is observed.
 
         Parameters
@@ -80,13 +87,18 @@ class Stream:
             (D,) for one series, (n, D) for a fleet. All numbers must be finite.
         time
             Moment of x, needed by a model that sees the time of day or week and ignored by others.
+        interval
+            Level, or levels, of intervals to give with the prediction.
 
         Returns
         -------
         float or array of shape (n,)
-            In the target's units.
+            In the target's units; with ``interval`` an :class:`~varnn.intervals.Interval`.
         """
+        levels = None if interval is None else check_levels(interval)
         self._advance(self._numbers(x), time)
+        if levels is not None:
+            return self._interval(levels, several=isinstance(interval, Sequence | np.ndarray))
         # A fleet's caller gets an array of its own: writing into it must not change the innovation.
         return self._answer if self.n_series is None else self._answer.copy()
 
@@ -105,6 +117,8 @@ class Stream:
             )
         labels = self._label(y) if self.n_series is None else self._labels(y)
         innovation = labels - self._answer
+        if self._tracker is not None:
+            self._tracker.observe(np.atleast_1d(innovation))
         self._remember(labels)
         self.steps += 1
         self._open = False
@@ -117,6 +131,8 @@ class Stream:
             tensors["recipe"] = self._recipe.state()
         if self._adapter is not None:
             tensors["adapter"] = self._adapter.state()
+        if self._tracker is not None:
+            tensors["tracker"] = self._tracker.state()
         if self._open:
             tensors["pending"] = self._x
         header = {
@@ -158,6 +174,8 @@ class Stream:
             stream._recipe.restore(tensors["recipe"])
         if stream._adapter is not None:
             stream._adapter.restore(tensors["adapter"])
+        if stream._tracker is not None:
+            stream._tracker.restore(tensors["tracker"])
         if "pending" in tensors:
             stream._advance(tensors["pending"], header["time"])
         return stream
@@ -183,8 +201,9 @@ class Stream:
         plain = model.recipe.takes_rows_as_they_are
         self._recipe = None if plain else RecipeStream(model.recipe, width, self.n_inputs)
         self._adapter = None if model.adaptation is None else Adapter(model.adaptation, width)
+        self._tracker = None if model.spread is None else Tracker(model.spread, width)
         layers = (model.n_members, width, architecture.hidden_size)
-        self._hidden, self._outputs = np.zeros(layers), np.zeros(layers[:-1])  # read by the adapter alone
+        self._hidden, self._outputs = np.zeros(layers), np.zeros(layers[:-1])  # of the last x
         self._wide = np.zeros(self._shape if plain else (width, architecture.n_inputs))
         self._wide_flat = self._wide.reshape(-1)
         self._scaling, self._offset, self._scale = scaling, scaling.input_offset, scaling.input_scale
@@ -250,8 +269,12 @@ class Stream:
             block.inputs[0, :-1] = scaled
             block.advance()
             output = block.read()
-            if self._adapter is not None:
-                output += self._adapter.correct(*block.members()).item(0)
+            if self._adapter is not None or self._tracker is not None:
+                hidden, outputs = block.members()
+                if self._adapter is not None:
+                    output += self._adapter.correct(hidden, outputs).item(0)
+                if self._tracker is not None:
+                    self._tracker.expect(hidden[0])
             self._answer = output * scaling.target_scale + scaling.target_offset
             if recipe is not None:
                 self._answer = recipe.anchors.item(0) + self.model.share * self._answer
@@ -261,12 +284,30 @@ class Stream:
             block.inputs[:, :-1] = scaled[rows]
             block.advance()
             answer[rows] = block.read()
-            if self._adapter is not None:  # now: the next block computes in the same buffers
+            if self._adapter is not None or self._tracker is not None:
+                # Now: the next block computes in the same buffers.
                 self._hidden[:, rows], self._outputs[:, rows] = block.members()
         if self._adapter is not None:
             answer += self._adapter.correct(self._hidden, self._outputs)
+        if self._tracker is not None:
+            self._tracker.expect(self._hidden[0])
         anchors = 0.0 if recipe is None else recipe.anchors
         self._answer = self.model.recipe.restore(answer, anchors, self.model.share)
+
+    def _interval(self, levels: npt.NDArray[np.float64], *, several: bool) -> Interval:
+        """Put bounds around the answer: one level loses its axis, and one series too."""
+        if self._tracker is None:
+            raise ConfigError(
+                "this model knows nothing of how large its errors are: it was fitted with intervals=False "
+                "or without validation rows. Fit it again with both."
+            )
+        answer = np.atleast_1d(self._answer)[:, None]
+        lower, upper = (answer + reach for reach in self._tracker.bounds(levels))  # (n, L)
+        if not several:
+            lower, upper = lower[:, 0], upper[:, 0]
+        if self.n_series is None:
+            return Interval(self._answer, lower[0], upper[0])
+        return Interval(self._answer.copy(), lower, upper)
 
     def _remember(self, labels: Any) -> None:
         """Hand the labels to the blocks, in scaled units and less their anchors."""

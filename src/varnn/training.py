@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 import torch
+from threadpoolctl import threadpool_limits
 
 from varnn.cell import Architecture, Weights, initial_weights
 from varnn.engine import Engine, pack, unpack
@@ -296,7 +297,7 @@ def _windows_of_epoch(training: Panel, config: TrainConfig, epoch: int) -> Rows:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Keep torch to one thread: its products are small here.
+    """Keep torch, and NumPy's products when validation rows are scored, to one thread: they are small here.
 
     A second thread gains little on an idle machine, and on a busy one the threads wait for each
     other: ten times slower was seen. A second core is better used by a second member.
@@ -304,7 +305,8 @@ def _one_thread() -> Iterator[None]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with threadpool_limits(1, user_api="blas"):
+            yield
     finally:
         torch.set_num_threads(threads)
 

@@ -14,7 +14,7 @@ from varnn.files import write_atomically
 from varnn.provenance import provenance
 
 FORMAT = 1
-PEERS = ("numba", "tensorflow-cpu", "tensorflow", "keras", "river", "statsmodels", "onnxruntime")
+PEERS = ("numba", "lightgbm", "tensorflow-cpu", "tensorflow", "keras", "river", "statsmodels", "onnxruntime")
 Row: TypeAlias = dict[str, str | float | None]
 
 

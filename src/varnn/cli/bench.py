@@ -1,4 +1,4 @@
-"""``varnn bench``: speed against named peers, as ratios from one interleaved run."""
+"""``varnn bench``: speed against named peers, and robustness against trouble of known kinds."""
 
 import sys
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from varnn.bench.record import Measured
 
-app = typer.Typer(help="Measure speed against named peers, interleaved in one run.", no_args_is_help=True)
+app = typer.Typer(help="Measure speed against named peers, and robustness.", no_args_is_help=True)
 
 Rounds = Annotated[int, typer.Option(help="Interleaved rounds.", min=1)]
 Threads = Annotated[str, typer.Option(help="Threads of each contender; several numbers as 1,2.")]
@@ -21,7 +21,7 @@ Json = Annotated[Path | None, typer.Option("--json", help="Also write the figure
 
 @app.callback()
 def _bench() -> None:
-    """Measure speed against named peers, interleaved in one run."""
+    """Measure speed against named peers, interleaved in one run; and robustness."""
 
 
 @app.command()
@@ -68,6 +68,71 @@ def page(
     write_atomically(output, pages.page(files).encode())
 
 
+@app.command()
+def robustness(
+    kinds: Annotated[
+        str | None, typer.Option(help="Kinds of trouble, separated by commas; default: all.")
+    ] = None,
+    strengths: Annotated[str, typer.Option(help="Strengths, separated by commas.")] = "0,0.5,1,2",
+    seeds: Annotated[int, typer.Option(help="Streams of each kind and strength.", min=1)] = 2,
+    rows: Annotated[int, typer.Option(help="Rows of a stream.", min=200)] = 6000,
+    workers: Annotated[
+        int | None, typer.Option(help="Streams at a time; default: one per core.", min=1)
+    ] = None,
+    json_path: Json = None,
+) -> None:
+    """See who copes with which kind of trouble: errors over those of the best possible predictor.
+
+    With --json, what is finished is kept after each stream.
+    """
+    import os
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from varnn.bench import robustness as bench
+    from varnn.bench.record import Row, save
+    from varnn.bench.robustness_page import at_strongest, by_kind
+    from varnn.cli.options import listed
+    from varnn.cli.progress import counting_bar
+    from varnn.errors import check_choice
+
+    chosen = listed(kinds) or list(bench.KINDS)
+    for kind in chosen:
+        check_choice("kinds", kind, bench.KINDS)
+    cases = bench.cases(chosen, _strengths(strengths), seeds=seeds, rows=rows)
+    command = " ".join(["varnn", *sys.argv[1:]])
+    found: dict[bench.Case, list[Row]] = {}
+    with counting_bar() as progress:
+        task = progress.add_task("starting", total=len(cases))
+
+        def on_done(case: bench.Case, measured: list[Row]) -> None:
+            found[case] = measured
+            progress.update(task, advance=1, description=str(case))
+            if json_path is not None:
+                save(json_path, bench.tables(found), command, complete=len(found) == len(cases))
+
+        bench.run(cases, workers=workers or os.cpu_count() or 1, on_done=on_done)
+    strongest, contenders, ratios = at_strongest(by_kind(bench.tables(found)))
+    table = Table(title=f"{bench.RATIO}, at strength {strongest:g}", title_justify="left")
+    for number, column in enumerate(["trouble", *contenders]):
+        table.add_column(column, justify="right" if number else "left")
+    for trouble, line in ratios.items():
+        table.add_row(trouble, *(f"{ratio:.2f}" for ratio in line))
+    Console().print(table)
+
+
+@app.command("robustness-page")
+def robustness_page(
+    file: Annotated[Path, typer.Argument(help="File written by `varnn bench robustness --json`.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Markdown page to write.")],
+) -> None:
+    """Turn saved ratios into the page about robustness, and its figure beside it."""
+    from varnn.bench.robustness_page import write
+
+    write(file, output)
+
+
 def _measure(benches: Sequence[str], rounds: int, threads: str, json_path: Path | None) -> None:
     from rich.console import Console
 
@@ -96,6 +161,18 @@ def _counts(threads: str) -> list[int]:
     if min(counts) < 1:
         raise ConfigError(f"--threads must be whole numbers from 1, separated by commas; got {threads!r}.")
     return counts
+
+
+def _strengths(text: str) -> list[float]:
+    from varnn.errors import ConfigError
+
+    try:
+        strengths = [float(one) for one in text.split(",")]
+    except ValueError:
+        strengths = [-1.0]
+    if not 0 <= min(strengths) <= max(strengths) < float("inf"):  # a NaN fails every comparison
+        raise ConfigError(f"--strengths must be numbers from 0, separated by commas; got {text!r}.")
+    return strengths
 
 
 def _show(console: "Console", measured: "Measured") -> None:

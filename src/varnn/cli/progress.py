@@ -41,7 +41,7 @@ def training_bar(title: str) -> Iterator[Callable[[Line], None]]:
 @contextmanager
 def jobs_bar(total: int) -> "Iterator[Callable[[Job, Outcome], None]]":
     """Show jobs done, the latest one and the time left; gives the function to call after each job."""
-    with _counting_bar() as progress:
+    with counting_bar() as progress:
         task = progress.add_task("starting", total=total)
 
         def on_done(job: "Job", outcome: "Outcome") -> None:
@@ -53,7 +53,7 @@ def jobs_bar(total: int) -> "Iterator[Callable[[Job, Outcome], None]]":
 @contextmanager
 def fits_bar(total: int) -> "Iterator[Callable[[Score], None]]":
     """Show fits done, the latest one and the time left; gives the function to call after each fit."""
-    with _counting_bar() as progress:
+    with counting_bar() as progress:
         task = progress.add_task("fitting", total=total)
 
         def on_score(score: "Score") -> None:
@@ -62,7 +62,8 @@ def fits_bar(total: int) -> "Iterator[Callable[[Score], None]]":
         yield on_score
 
 
-def _counting_bar() -> "Progress":
+def counting_bar() -> "Progress":
+    """Make a bar that counts what is done, with the time left and the latest in words."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

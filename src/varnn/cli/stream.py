@@ -6,6 +6,7 @@
     {"series": "a", "y": 60.0}                       -> {"series": "a", "innovation": -1.2}
     {"series": "a", "x": {"heat": 20.9}, "y": 63.0}  -> both, in that order, on one line
 
+A model that sees the time of day or week needs ``"time": "2026-11-15T07:30"`` beside ``x``.
 ``series`` may be left out when there is only one; ``x`` may be a list in the model's order; a ``y`` of
 null is a missing label. A line that cannot be used yields ``{"error": ...}`` and changes nothing.
 """
@@ -63,7 +64,7 @@ def _answer(line: str, number: int, fitted: "Fitted", streams: "dict[str, Stream
     live = streams.get(key) or Stream(fitted)
     try:
         if "x" in message:
-            answer["prediction"] = live.predict(message["x"])
+            answer["prediction"] = live.predict(message["x"], time=message.get("time"))
             streams[key] = live
         if "y" in message:
             innovation = live.observe(message["y"])

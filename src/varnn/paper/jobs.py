@@ -139,7 +139,10 @@ def _squared(job: Job, model: evaluation.Model, panel: Panel, unit: float) -> np
 def code_fingerprint() -> str:
     """Hash the source files that a number can depend on, so that a cache never outlives the code."""
     package = Path(__file__).parent.parent
-    stages = ("panel", "preparation", "windows", "cell", "training", "fitted", "regressor", "evaluation")
+    stages = (
+        *("panel", "preparation", "linear", "clock", "peers", "recipe", "windows", "cell", "adaptation"),
+        *("training", "fitted", "fitting", "regressor", "protocols", "evaluation"),
+    )
     paths = [package / f"{stage}.py" for stage in stages]
     for folder in ("engine", "baselines", "datasets"):
         paths += sorted((package / folder).glob("*.py"))

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn import figures
-from varnn.diagnosis import Diagnosis
+from varnn.diagnostics.diagnosis import Diagnosis
 from varnn.errors import DataError
-from varnn.event import Event
 from varnn.figures import COLOURS, INK
+from varnn.monitor.event import Event
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.clock import has_clock
-from varnn.correlation import autocorrelation, cross_correlation, ljung_box
-from varnn.diagnosis import Diagnosis, Floats, Hours, InputLink, MemoryMap
-from varnn.diagnostic_words import findings
+from varnn.diagnostics.correlation import autocorrelation, cross_correlation, ljung_box
+from varnn.diagnostics.diagnosis import Diagnosis, Floats, Hours, InputLink, MemoryMap
+from varnn.diagnostics.words import findings
 from varnn.errors import DataError
 from varnn.panel import Panel
 

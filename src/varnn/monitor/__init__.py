@@ -2,7 +2,7 @@
 
 A fitted model's innovations (label less prediction) have a level near zero and a steady spread for as
 long as the world is that of the training rows. A monitor watches both, row by row, one series or a
-fleet in step, and says when that ends. `varnn.page_hinkley` has the test and its thresholds.
+fleet in step, and says when that ends. `varnn.monitor.page_hinkley` has the test and its thresholds.
 """
 
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.errors import ConfigError, DataError, ModelFileError
-from varnn.event import Event, Kind
-from varnn.page_hinkley import (
+from varnn.monitor.event import Event, Kind
+from varnn.monitor.page_hinkley import (
     ARRAYS,
     FLOATS,
     Excess,

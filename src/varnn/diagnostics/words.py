@@ -6,7 +6,7 @@ beyond chance and large enough to matter to whoever uses the predictions.
 
 import numpy as np
 
-from varnn.diagnosis import Diagnosis
+from varnn.diagnostics.diagnosis import Diagnosis
 
 _NOTABLE = 0.05  # a correlation below it explains less than a quarter of a percent of the squared error
 _BEYOND_CHANCE = 2.0  # bands of 1.96 standard errors: about 1 in 10,000 for one lag, 1 in 200 for fifty
