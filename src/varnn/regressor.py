@@ -88,7 +88,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     fill : {"forward", "interpolate", "zero", "none"}
         What stands in for missing inputs. Missing labels are never filled: the memory is held.
     device : {"auto", "cpu", "cuda"}
-        Where to train. Predictions run on NumPy.
+        Where to train; "auto" is the CPU, which is faster for networks this small. Predictions run on
+        NumPy.
     random_state : int, RandomState or None
         Seed of weights and batches.
     verbose : int

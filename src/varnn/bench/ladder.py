@@ -158,13 +158,7 @@ def climb(
     on_score
         Called with the data set and each score.
     """
-    jobs = [
-        (name, rung.name, 2025 + number)
-        for name in data
-        for rung in RUNGS
-        if name in rung.only and (rungs is None or rung.name in rungs)
-        for number in range(1 if rung.name in _DRAW_NOTHING else seeds)
-    ]
+    jobs = _jobs(data, rungs, seeds)
     done: dict[str, list[Climbed]] = {name: [] for name in data}
 
     def keep(job: tuple[str, str, int], one: Climbed) -> None:
@@ -188,6 +182,21 @@ def climb(
             _remember(cache, futures[future], future.result())
             keep(futures[future], future.result())
     return done
+
+
+def count(data: Sequence[str], rungs: Sequence[str] | None, seeds: int) -> int:
+    """Count the fits of a climb."""
+    return len(_jobs(data, rungs, seeds))
+
+
+def _jobs(data: Sequence[str], rungs: Sequence[str] | None, seeds: int) -> list[tuple[str, str, int]]:
+    return [
+        (name, rung.name, 2025 + number)
+        for name in data
+        for rung in RUNGS
+        if name in rung.only and (rungs is None or rung.name in rungs)
+        for number in range(1 if rung.name in _DRAW_NOTHING else seeds)
+    ]
 
 
 def result(climbed: dict[str, list[Climbed]]) -> dict[str, Any]:

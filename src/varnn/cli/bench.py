@@ -133,6 +133,60 @@ def robustness_page(
     write(file, output)
 
 
+@app.command()
+def ladder(
+    data: Annotated[
+        str | None, typer.Option(help="Data sets, separated by semicolons; default: all four.")
+    ] = None,
+    rungs: Annotated[str | None, typer.Option(help="Rungs, separated by semicolons; default: all.")] = None,
+    seeds: Annotated[int, typer.Option(help="Seeds of each rung that draws.", min=1)] = 3,
+    workers: Annotated[int, typer.Option(help="Fits at a time.", min=1)] = 1,
+    cache: Annotated[Path, typer.Option(help="Folder where finished fits are kept.")] = Path(
+        "results/ladder"
+    ),
+    json_path: Json = None,
+) -> None:
+    """Climb from the paper's model to the default on the real data sets; about two hours on two cores."""
+    import json
+
+    from rich.console import Console
+
+    from varnn.bench import ladder as bench
+    from varnn.cli.progress import counting_bar
+    from varnn.errors import check_choice
+    from varnn.files import write_atomically
+
+    chosen = [one.strip() for one in data.split(";")] if data else list(bench.DATA)
+    for name in chosen:
+        check_choice("data", name, bench.DATA)
+    wanted = None if rungs is None else [one.strip() for one in rungs.split(";")]
+    for name in wanted or ():
+        check_choice("rungs", name, [one.name for one in bench.RUNGS])
+    with counting_bar() as progress:
+        task = progress.add_task("starting", total=bench.count(chosen, wanted, seeds))
+
+        def on_score(name: str, one: bench.Climbed) -> None:
+            progress.update(task, advance=1, description=f"{name}, {one.rung}: {one.mse:.3g}")
+
+        found = bench.climb(chosen, wanted, seeds=seeds, workers=workers, cache=cache, on_score=on_score)
+    result = bench.result(found)
+    if json_path is not None:
+        write_atomically(json_path, (json.dumps(result, indent=1) + "\n").encode())
+    for line in result["lines"]:
+        Console().print(f"{line['data']:16} {line['rung']:14} {line['mse']:.3e} ± {line['spread']:.1e}")
+
+
+@app.command("ladder-page")
+def ladder_page(
+    file: Annotated[Path, typer.Argument(help="File written by `varnn bench ladder --json`.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Markdown page to write.")],
+) -> None:
+    """Turn saved scores into the page about what wins."""
+    from varnn.bench.ladder_page import write
+
+    write(file, output)
+
+
 def _measure(benches: Sequence[str], rounds: int, threads: str, json_path: Path | None) -> None:
     from rich.console import Console
 
