@@ -12,7 +12,7 @@ from varnn.datasets.synthetic import Synthetic
 from varnn.regressor import VARNNRegressor
 from varnn.report import Report
 
-NAME = "VARNN (ARM)"
+NAME = "VARNN"
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Result:
 def run(
     made: Synthetic,
     *,
-    epochs: int,
+    epochs: int | None,
     seed: int,
     on_epoch: Callable[[dict[str, float]], None] | None = None,
 ) -> Result:
@@ -40,24 +40,12 @@ def run(
     made
         The stream, with its best possible predictions.
     epochs, seed
-        How long to train, and where weights and batches are drawn from.
+        How long to train (None: as long as the default does), and where weights and batches are drawn from.
     on_epoch
         Called after each epoch, for progress.
     """
     parts = evaluation.cut(made.panel)
-    model = VARNNRegressor(
-        "ARM",
-        window=12,
-        hidden_size=64,
-        epochs=epochs,
-        batch_size=32,
-        learning_rate=2e-3,
-        schedule="cosine",
-        patience=None,
-        scale="standard",
-        random_state=seed,
-    )
-
+    model = VARNNRegressor(epochs=epochs, random_state=seed)
     comparison = evaluation.compare(
         made.panel,
         ["persistence", "arx-lr", (NAME, lambda _: model)],

@@ -11,7 +11,7 @@ def demo(
         "report.html"
     ),
     rows: Annotated[int, typer.Option(help="Rows of the made stream.", min=500)] = 8000,
-    epochs: Annotated[int, typer.Option(help="Epochs to train.", min=1)] = 30,
+    epochs: Annotated[int | None, typer.Option(help="Epochs to train; chosen if not given.", min=1)] = None,
     seed: Annotated[int, typer.Option(help="Seed of stream and training.")] = 7,
 ) -> None:
     """Make a stream with drift, regime switches and volatility bursts; fit, compare, report."""
