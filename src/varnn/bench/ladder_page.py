@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from varnn.bench.ladder import RUNGS
 from varnn.errors import DataError
 from varnn.files import write_atomically
 
@@ -66,7 +67,8 @@ def write(source: str | Path, output: str | Path) -> None:
 def page(saved: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], source: str) -> str:
     """Lay the figures out."""
     data = list(dict.fromkeys(line["data"] for line in lines))
-    rungs = list(dict.fromkeys(line["rung"] for line in lines))
+    there = {line["rung"] for line in lines}
+    rungs = [one.name for one in RUNGS if one.name in there]
     by_place = {(line["rung"], line["data"]): line for line in lines}
     adds = {line["rung"]: line["adds"] for line in lines}
     scales = {name: _scale(by_place["ARX", name]["mse"]) for name in data}

@@ -92,8 +92,31 @@ TARGETS = (
         1.5,
         below=True,
     ),
-    Target("scoring: against windows as copies, time", "score", "copies, NumPy", "time / varnn", 4, 8),
-    Target("scoring: against windows as copies, peak memory", "score", "copies, NumPy", "memory / varnn", 4),
+    Target(
+        "scoring, NumPy: against copied windows, time", "score", "copies, NumPy", "time / varnn NumPy", 4, 8
+    ),
+    Target(
+        "scoring, compiled: against copied windows, time",
+        "score",
+        "copies, NumPy",
+        "time / varnn compiled",
+        4,
+        8,
+    ),
+    Target(
+        "scoring, NumPy: against copied windows, peak memory",
+        "score",
+        "copies, NumPy",
+        "memory / varnn NumPy",
+        4,
+    ),
+    Target(
+        "scoring, compiled: against copied windows, peak memory",
+        "score",
+        "copies, NumPy",
+        "memory / varnn compiled",
+        4,
+    ),
     Target(
         "streamed step: against river SNARIMAX", "stream", "river SNARIMAX(3, 0, 3)", "time / varnn Stream", 4
     ),
