@@ -154,12 +154,23 @@ def run(
             raise
 
 
+def capitalised(words: str) -> str:
+    """Begin words with a capital, and leave the others as they are.
+
+    Examples
+    --------
+    >>> capitalised("HPC write times"), capitalised("slow drift")
+    ('HPC write times', 'Slow drift')
+    """
+    return words[:1].upper() + words[1:]
+
+
 def tables(found: dict[Case, list[Row]], threads: int = 1) -> list[Measured]:
     """Lay out what was measured as one table per kind of trouble, to be saved and shown."""
     return [
         Measured(
             name=f"robustness {kind}",
-            title=f"{TROUBLES[kind][0].capitalize()} at rising strength",
+            title=f"{capitalised(TROUBLES[kind][0])} at rising strength",
             threads=threads,
             rows=[
                 row

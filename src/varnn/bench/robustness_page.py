@@ -10,7 +10,7 @@ import numpy as np
 
 from varnn import figures
 from varnn.bench.record import Measured, Saved, read, shown
-from varnn.bench.robustness import RATIO, TROUBLES
+from varnn.bench.robustness import RATIO, TROUBLES, capitalised
 from varnn.errors import DataError
 from varnn.files import write_atomically
 
@@ -81,7 +81,7 @@ def page(saved: Saved, source: str, picture: str) -> str:
         "## What strength means\n",
         _table(
             ["trouble", "at strength s"],
-            [[name.capitalize(), meaning] for name, meaning in (TROUBLES[kind] for kind in found)],
+            [[capitalised(name), meaning] for name, meaning in (TROUBLES[kind] for kind in found)],
         ),
         *(_kind(kind, lines) for kind, lines in found.items()),
         _made(saved),
@@ -132,7 +132,7 @@ def _kind(kind: str, lines: Ratios) -> str:
         f"strength {strength:g}": [_mean(line.get(strength, [])) for line in lines.values()]
         for strength in strengths
     }
-    return f"## {TROUBLES[kind][0].capitalize()}\n\n{_contenders(list(lines), columns)}"
+    return f"## {capitalised(TROUBLES[kind][0])}\n\n{_contenders(list(lines), columns)}"
 
 
 def _contenders(names: Sequence[str], columns: Mapping[str, Sequence[float]]) -> str:
