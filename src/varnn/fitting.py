@@ -28,7 +28,8 @@ logger = logging.getLogger(__name__)
 LONGEST_WINDOW = 24
 STEPS = 2500  # of Adam, that a member takes at least
 EPOCHS = 20  # that a member takes at least
-LATEST = 20_000  # training rows that adaptation takes its second moments from
+LATEST = 20_000  # training rows that adaptation and the spread of errors learn from
+JUDGED = 100_000  # validation rows that they are judged on
 BATCHES = range(8, 65)  # windows of several graded rows in a batch: few, as they hold many rows
 
 
@@ -117,9 +118,8 @@ class _Candidate:
 
     def __str__(self) -> str:
         """Name what the network sees."""
-        return (
-            " and ".join([*([] if self.recipe.blind else ["inputs"]), *self.recipe.clock]) or "labels alone"
-        )
+        seen = [*([] if self.recipe.blind else ["inputs"]), *self.recipe.clock]
+        return " and ".join(seen) or "labels alone"
 
     def member(self, seed: int) -> Member:
         return Member(self.architecture, self.training, self.validation, seed)
@@ -199,9 +199,9 @@ def fit(
 
 def _adaptation(settings: Settings, fitted: Fitted, chosen: _Candidate) -> Adaptation:
     """Learn how to adapt from the latest training rows; the forgetting factor from validation rows."""
-    rows = _latest(chosen.training)
+    rows = _latest(chosen.training, LATEST)
     hidden = fitted.hidden(rows).hidden
-    judged = rows if chosen.validation is None else chosen.validation
+    judged = rows if chosen.validation is None else _latest(chosen.validation, JUDGED)
     scores = fitted.hidden(judged)
     errors = judged.target - scores.predictions.mean(axis=0, dtype=np.float64)
     known = ~np.isnan(errors)
@@ -218,16 +218,16 @@ def _adaptation(settings: Settings, fitted: Fitted, chosen: _Candidate) -> Adapt
     return min((replace(adaptation, forgetting=one) for one in FORGETTING), key=error)
 
 
-def _latest(panel: Panel) -> Panel:
-    """Keep the last rows of each series, about `LATEST` in all."""
-    firsts = np.maximum(panel.starts[1:] - LATEST // panel.n_series, panel.starts[:-1])
+def _latest(panel: Panel, rows: int) -> Panel:
+    """Keep the last rows of each series, about so many in all: their hidden layers are held in memory."""
+    firsts = np.maximum(panel.starts[1:] - max(1, rows // panel.n_series), panel.starts[:-1])
     return panel.ranges(firsts, panel.starts[1:])
 
 
 def _spread(fitted: Fitted, training: Panel, validation: Panel) -> Spread:
     """Learn how large errors are: their scale from the latest training rows, quantiles from validation."""
     parts: list[Any] = []
-    for rows in (_latest(training), validation):
+    for rows in (_latest(training, LATEST), _latest(validation, JUDGED)):
         hidden = fitted.hidden(fitted.prepared(rows).panel).hidden[0]
         parts += [hidden, rows.target - fitted.predict(rows), rows.starts]
     return Spread.of(*parts)

@@ -49,8 +49,8 @@ these: windows of 48 and 72 rows, 128 hidden units, 8 members, dropout, weight d
 running means of the weights, tanh memory, inputs clipped to their training range, the median of the
 members, inputs in the adapted readout.
 
-The settings were chosen on 21 other streams (other columns of the Appliances and Beijing files, before
-their test parts, and made streams), each cut 64 / 16 / 20, and on rolling origins before the test part.
+The settings were chosen on 21 streams, columns of the Appliances and Beijing files (the targets included)
+before their test parts and made streams, each cut 64 / 16 / 20, and on rolling origins before the test part.
 """
 
 
