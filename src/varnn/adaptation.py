@@ -125,7 +125,7 @@ class Adapter:
         """Give what to add to the mean output: hidden layers (E, n, K), outputs (E, n) -> (n,)."""
         self._features[:, :, :-1] = hidden
         self._outputs[...] = outputs
-        np.einsum("ens,ens->en", self._features, self.change, out=self._corrections)
+        np.sum(self._features * self.change, axis=-1, out=self._corrections)
         numerator, denominator = self.sums
         share = np.clip(numerator / (denominator + self.adaptation.noise), 0, 1)
         return np.asarray(share * self._corrections.mean(axis=0))
@@ -139,7 +139,7 @@ class Adapter:
         targets = np.where(known, targets, 0)
         errors = np.clip(targets - self._outputs - self._corrections, -self._bound, self._bound)
         directions = self._features @ self.adaptation.gain  # q
-        sizes = np.einsum("ens,ens->en", directions, self._features)
+        sizes = (directions * self._features).sum(axis=-1)
         directions *= (steps * errors / (1 + steps * sizes))[:, :, None]
         self.change *= leak[:, None]
         self.change += directions

@@ -19,6 +19,7 @@ Shapes: n series in step, K hidden units, T quantiles, L levels.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -203,10 +204,17 @@ def check_levels(interval: float | Sequence[float]) -> Doubles:
 
 def _at(quantiles: Doubles, taus: Doubles) -> Doubles:
     """Read quantiles (n, T) at other probabilities, by straight lines between normal quantiles: (n, L)."""
-    probits = np.array([NormalDist().inv_cdf(float(tau)) for tau in taus])
+    right, share = _between(tuple(taus))
+    left = quantiles[:, right - 1]
+    return np.asarray(left + share * (quantiles[:, right] - left))
+
+
+@lru_cache(maxsize=64)
+def _between(taus: tuple[float, ...]) -> tuple[npt.NDArray[np.intp], Doubles]:
+    """Give where probabilities lie between those tracked: the next one, and how far towards it."""
+    probits = np.array([NormalDist().inv_cdf(tau) for tau in taus])
     right = np.clip(np.searchsorted(_PROBITS, probits), 1, len(_PROBITS) - 1)
-    share = (probits - _PROBITS[right - 1]) / (_PROBITS[right] - _PROBITS[right - 1])
-    return np.asarray(quantiles[:, right - 1] + share * (quantiles[:, right] - quantiles[:, right - 1]))
+    return right, (probits - _PROBITS[right - 1]) / (_PROBITS[right] - _PROBITS[right - 1])
 
 
 def _recent_sizes(errors: Doubles, starts: npt.NDArray[np.int64]) -> Doubles:
