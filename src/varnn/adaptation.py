@@ -86,8 +86,9 @@ def check_forgetting(value: object) -> None:
     ...
     varnn.errors.ConfigError: forgetting must be 'auto' or a number from 0.9 to below 1; got 0.5.
     """
-    number = isinstance(value, int | float | np.number)
-    if value != "auto" and not (number and LEAST_FORGETTING <= value < 1):  # type: ignore[operator]  # a number
+    number = float(value) if isinstance(value, int | float | np.integer | np.floating) else np.nan
+    automatic = isinstance(value, str) and value == "auto"
+    if not automatic and not LEAST_FORGETTING <= number < 1:
         raise ConfigError(
             f"forgetting must be 'auto' or a number from {LEAST_FORGETTING} to below 1; got {value!r}."
         )

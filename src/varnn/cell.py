@@ -27,7 +27,7 @@ Array: TypeAlias = Any  # a NumPy array or a torch tensor
 Variant = Literal["RM", "RM+AM", "ARM", "ARM+AM"]
 Residual = Literal["projected", "scalar", "none"]
 MemoryActivation = Literal["relu", "tanh"]
-VARIANTS: tuple[str, ...] = get_args(Variant)
+VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 
 @dataclass(frozen=True, kw_only=True)

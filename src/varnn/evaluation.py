@@ -60,7 +60,7 @@ def make_model(name: str, seed: int) -> Model:
     if name == "varnn":
         return VARNNRegressor(random_state=seed)
     if name in VARIANTS:
-        return VARNNRegressor.paper(name, random_state=seed)  # type: ignore[arg-type]  # one of VARIANTS
+        return VARNNRegressor.paper(name, random_state=seed)
     return baselines.make(name, random_state=seed)
 
 

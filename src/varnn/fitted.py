@@ -16,8 +16,8 @@ import numpy.typing as npt
 from varnn.adaptation import Adaptation, Adapter, corrections
 from varnn.cell import Architecture, Weights
 from varnn.engine.scoring import Scores, score
-from varnn.errors import ConfigError, DataError
-from varnn.intervals import Interval, Spread, Tracker, follow
+from varnn.errors import DataError
+from varnn.intervals import Interval, Spread, Tracker, follow, known_spread
 from varnn.panel import FloatArray, Panel
 from varnn.recipe import Prepared, Recipe
 
@@ -85,19 +85,15 @@ class Fitted:
 
     def predict_intervals(self, panel: Panel, levels: npt.NDArray[np.float64]) -> Interval:
         """Predict each row with intervals of some levels: bounds are (N, L)."""
-        if self.spread is None:
-            raise ConfigError(
-                "this model knows nothing of how large its errors are: it was fitted with intervals=False "
-                "or without validation rows. Fit it again with both."
-            )
+        spread = known_spread(self.spread)
         prepared = self.prepared(panel)
         predictions, below, above = np.empty(len(panel)), [], []
-        tracker = Tracker(self.spread, 1)
+        tracker = Tracker(spread, 1)
         for piece in self._pieces(prepared.panel):
             rows = piece.rows
             predictions[rows] = self.recipe.restore(piece.output, prepared.anchors[rows], self.share)
             if not piece.goes_on:
-                tracker = Tracker(self.spread, len(piece.starts) - 1)
+                tracker = Tracker(spread, len(piece.starts) - 1)
             errors = panel.target[rows] - predictions[rows]
             low, high = follow(tracker, piece.hidden[0], errors, piece.starts, levels)
             below.append(low)

@@ -179,6 +179,16 @@ def follow(
     return below, above
 
 
+def known_spread(spread: Spread | None) -> Spread:
+    """Give what a model knows about its errors, or say that it knows nothing."""
+    if spread is None:
+        raise ConfigError(
+            "this model knows nothing of how large its errors are: it was fitted with intervals=False "
+            "or without validation rows. Fit it again with both."
+        )
+    return spread
+
+
 def check_levels(interval: float | Sequence[float]) -> Doubles:
     """Read levels of intervals; refuse what is none.
 

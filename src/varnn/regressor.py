@@ -48,7 +48,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         Rows one prediction sees, itself included. None is 24, less where series are short.
     graded : int or None
         Rows at the end of a training window whose errors are learned from. The paper grades the last
-        one; None grades the second half, which learns as much from a tenth of the windows.
+        one; None grades the second half, which learns nearly as much from a tenth of the windows.
     hidden_size, memory_size : int
         Width of the hidden layer and of the residual memory. A memory of None is as wide as the
         inputs, but at least 8.

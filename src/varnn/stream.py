@@ -19,7 +19,7 @@ from varnn import model_file
 from varnn.adaptation import Adapter
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.fitted import Fitted, Tail
-from varnn.intervals import Interval, Tracker, check_levels
+from varnn.intervals import Interval, Tracker, check_levels, known_spread
 from varnn.panel import FloatArray, Panel
 from varnn.preparation import LIMIT, fill_gaps
 from varnn.recipe import RecipeStream
@@ -96,9 +96,11 @@ class Stream:
             In the target's units; with ``interval`` an :class:`~varnn.intervals.Interval`.
         """
         levels = None if interval is None else check_levels(interval)
-        self._advance(self._numbers(x), time)
         if levels is not None:
-            return self._interval(levels, several=isinstance(interval, Sequence | np.ndarray))
+            known_spread(self.model.spread)
+        self._advance(self._numbers(x), time)
+        if levels is not None and self._tracker is not None:
+            return self._interval(self._tracker, levels, several=isinstance(interval, Sequence | np.ndarray))
         # A fleet's caller gets an array of its own: writing into it must not change the innovation.
         return self._answer if self.n_series is None else self._answer.copy()
 
@@ -294,15 +296,10 @@ class Stream:
         anchors = 0.0 if recipe is None else recipe.anchors
         self._answer = self.model.recipe.restore(answer, anchors, self.model.share)
 
-    def _interval(self, levels: npt.NDArray[np.float64], *, several: bool) -> Interval:
+    def _interval(self, tracker: Tracker, levels: npt.NDArray[np.float64], *, several: bool) -> Interval:
         """Put bounds around the answer: one level loses its axis, and one series too."""
-        if self._tracker is None:
-            raise ConfigError(
-                "this model knows nothing of how large its errors are: it was fitted with intervals=False "
-                "or without validation rows. Fit it again with both."
-            )
         answer = np.atleast_1d(self._answer)[:, None]
-        lower, upper = (answer + reach for reach in self._tracker.bounds(levels))  # (n, L)
+        lower, upper = (answer + reach for reach in tracker.bounds(levels))  # (n, L)
         if not several:
             lower, upper = lower[:, 0], upper[:, 0]
         if self.n_series is None:

@@ -27,7 +27,7 @@ _DAMAGE = (
     lzma.LZMAError,
     EOFError,
     OSError,
-    NotImplementedError,
+    NotImplementedError,  # zipfile's word for a compression that a flipped byte made up
     RuntimeError,
 )
 

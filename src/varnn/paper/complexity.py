@@ -47,8 +47,7 @@ def table(dataset: str, *, batch: int = 128, repeats: int = 200) -> list[dict[st
     steps: dict[str, Callable[[], object]] = {}
     lines: dict[str, dict[str, Any]] = {}
     for variant in VARIANTS:
-        # variant is one of VARIANTS, which a loop over a tuple of str hides
-        architecture = Architecture.of(variant, n_inputs=d, hidden_size=k)  # type: ignore[arg-type]
+        architecture = Architecture.of(variant, n_inputs=d, hidden_size=k)
         weights = initial_weights(architecture, seed=0).as_dict()
         steps[variant] = _varnn_step(architecture, torch, batch)
         letters, multiplies = formula(variant, d, k, architecture.memory_size)
