@@ -49,13 +49,13 @@ format: .venv/installed
 .venv-peers/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv-peers
 	$(PEERS)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock \
-		tensorflow-cpu==2.21.0 keras==3.15.1 onnx==1.23.2 onnxruntime==1.31.1
+		tensorflow-cpu==2.21.0 keras==3.15.1
 	$(PEERS)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
 # The local part of a version (torch 2.13.0+cpu) names a build, not a release: pins keep the release only.
 lock: .venv/installed
-	{ head -n 1 requirements.lock; $(BIN)/python -m pip freeze --exclude-editable | sed 's/+[a-z0-9]*$$//'; } > requirements.lock.new
+	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+[a-z0-9]*$$//' > requirements.lock.new
 	mv requirements.lock.new requirements.lock
 
 clean:
