@@ -46,7 +46,8 @@ def main() -> None:
 
     fleet = together(2025).fit(panel).stream(n_series=len(STATIONS))
     fleet.predict(np.zeros((len(STATIONS), 1)))  # one row of inputs for each station
-    print("innovations:", dict(zip(STATIONS, fleet.observe([1.0, 1.2, None, 0.9]).round(2), strict=True)))
+    innovations = fleet.observe([1.0, 1.2, None, 0.9]).round(2).tolist()
+    print("innovations:", dict(zip(STATIONS, innovations, strict=True)))
 
 
 if __name__ == "__main__":

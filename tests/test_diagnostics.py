@@ -6,16 +6,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from scipy.stats import norm
 from statsmodels.stats.diagnostic import acorr_ljungbox
 from statsmodels.tsa.stattools import acf
 
 from varnn import Panel, VARNNRegressor
-from varnn.diagnostics import Diagnosis, diagnose
+from varnn.diagnostics import Course, Diagnosis, diagnose, diagnose_course, over_time
 from varnn.diagnostics import figures as diagnostic_figures
+from varnn.diagnostics.calibration import calibrate
 from varnn.diagnostics.correlation import autocorrelation, cross_correlation, ljung_box
 from varnn.errors import DataError
 from varnn.figures import to_svg
+from varnn.monitor import detect
 from varnn.monitor.event import Event
+from varnn.preparation import split_in_time
 
 Floats = npt.NDArray[np.float64]
 LAGS = np.arange(1, 25)
@@ -187,14 +191,140 @@ def test_a_constant_and_series_of_different_lengths_are_no_trouble() -> None:
     assert np.isfinite(diagnosis.autocorrelation).all()
 
 
-def test_a_fitted_models_innovations_and_memory_can_be_diagnosed() -> None:
+# Calibration
+
+
+def normal_bounds(rows: int, levels: list[float], spread: float = 1.0) -> tuple[Floats, Floats]:
+    reach = spread * norm.ppf((1 + np.array(levels)) / 2)
+    return np.tile(-reach, (rows, 1)), np.tile(reach, (rows, 1))
+
+
+def test_calibration_is_that_of_plain_counts() -> None:
+    generator = np.random.default_rng(0)
+    levels = [0.2, 0.5, 0.9]
+    labels = generator.standard_t(4, size=400)
+    labels[generator.random(400) < 0.1] = np.nan
+    lower, upper = normal_bounds(400, levels)
+    lower -= generator.random(400)[:, None] / 5
+    found = calibrate(labels, lower, upper, levels)
+    known = np.flatnonzero(~np.isnan(labels))
+    bounds = [sorted([*lower[row], *upper[row]]) for row in range(400)]
+    falls = [sum(bound < labels[row] for bound in bounds[row]) for row in known]
+    edges = [0, 0.05, 0.25, 0.4, 0.6, 0.75, 0.95, 1]
+    assert found.edges == pytest.approx(edges)
+    for number in range(7):
+        expected = (edges[number + 1] - edges[number]) * len(known)
+        assert found.density[number] == pytest.approx(falls.count(number) / expected)
+    for column in range(3):
+        held = [lower[row, column] <= labels[row] <= upper[row, column] for row in known]
+        assert found.coverage[column] == pytest.approx(np.mean(held))
+    assert len(found.spans) == len(known) // 50
+    first = known[: np.searchsorted(known, found.spans[1])]
+    assert found.span_coverage[0] == pytest.approx(
+        np.mean([lower[row, 2] <= labels[row] <= upper[row, 2] for row in first])
+    )
+
+
+def test_spans_of_several_series_are_spans_of_time() -> None:
+    hits = np.tile(np.repeat([1.0, 0.0], 200), 3)  # each of three series loses its coverage half way
+    position = np.tile(np.arange(400), 3)
+    found = calibrate(np.where(hits, 0.0, 9.0), *normal_bounds(1200, [0.9]), [0.9], position=position)
+    assert found.span_coverage == pytest.approx(np.repeat([1.0, 0.0], 10))
+    assert found.spans[[0, 10, 19]].tolist() == [0, 200, 380]
+
+
+@pytest.mark.parametrize(("spread", "word"), [(0.7, "narrow"), (1.4, "wide"), (1.0, "")])
+def test_intervals_that_break_their_promise_are_named(spread: float, word: str) -> None:
+    labels = np.random.default_rng(1).normal(size=4000)
+    lower, upper = normal_bounds(4000, [0.5, 0.9], spread)
+    diagnosis = diagnose(labels, plain(4000), calibration=calibrate(labels, lower, upper, [0.5, 0.9]))
+    assert said(diagnosis, "90 %", f"too {word}") == bool(word)
+    lapsed = np.where(np.arange(4000) // 200 == 7, 3.0, 1.0) * labels
+    diagnosis = diagnose(lapsed, plain(4000), calibration=calibrate(lapsed, lower, upper, [0.5, 0.9]))
+    assert said(diagnosis, "Around row 1400", "held only")
+
+
+def test_calibration_needs_levels_and_labels() -> None:
+    lower, upper = normal_bounds(100, [0.5, 0.9])
+    for labels, levels in ((np.full(100, np.nan), [0.5, 0.9]), (np.zeros(100), [0.9, 0.5])):
+        with pytest.raises(DataError, match="rising levels"):
+            calibrate(labels, lower, upper, levels)
+    with pytest.raises(DataError, match=r"0\.8 among them"):
+        calibrate(np.zeros(100), lower, upper, [0.5, 0.9], watched=0.8)
+
+
+# Changes
+
+
+def test_changes_are_those_of_the_monitor() -> None:
+    errors = np.random.default_rng(9).normal(size=2000)
+    errors[800:] += 2.0
+    errors[1500:] *= 3.0
+    diagnosis = diagnose(errors, plain(2000))
+    assert list(diagnosis.events) == detect(errors, false_alarms=0.05 / 2000)
+    assert said(diagnosis, "changes were noticed", "level shift")
+    one = diagnose(errors[:1400], plain(1400))
+    assert said(one, "One change was noticed: level shift of +1.9")
+    assert one.as_dict()["events"][0]["kind"] == "level shift"
+
+
+# A fitted model
+
+
+@pytest.fixture(scope="module")
+def fitted() -> tuple[VARNNRegressor, Panel]:
     inputs = np.random.default_rng(7).normal(size=(400, 2))
     target = coloured(8, 400, 0.9) + inputs[:, 0]
-    panel = Panel.from_arrays(inputs, target)
-    model = VARNNRegressor(epochs=2, hidden_size=8).fit(panel)
-    diagnosis = diagnose(model.innovations(panel), panel, model.memory(panel))
-    assert diagnosis.n_known == 400
+    target[[50, 51, 300]] = np.nan
+    time = np.datetime64("2026-01-01T00") + np.arange(400)
+    panel = Panel.from_arrays(inputs, target, time=time)
+    return VARNNRegressor(epochs=2, hidden_size=8, ensemble=1).fit(panel), panel
+
+
+def test_a_fitted_model_is_diagnosed_with_its_intervals_and_memory(
+    fitted: tuple[VARNNRegressor, Panel],
+) -> None:
+    model, panel = fitted
+    diagnosis = model.diagnose(panel)
+    by_hand = diagnose(model.innovations(panel), panel, model.memory(panel))
+    assert diagnosis.autocorrelation == pytest.approx(by_hand.autocorrelation)
+    assert diagnosis.n_known == 397
     assert diagnosis.memory is not None and np.isfinite(diagnosis.memory.states).all()
+    found = model.predict(panel, interval=0.9)
+    known = ~np.isnan(panel.target)
+    held = ((found.lower <= panel.target) & (panel.target <= found.upper))[known]
+    assert diagnosis.calibration is not None
+    assert diagnosis.calibration.coverage[4] == pytest.approx(held.mean())
+    assert diagnosis.hours is not None and diagnosis.hours.coverage is not None
+    at_three = np.arange(400)[known] % 24 == 3
+    assert diagnosis.hours.coverage[3] == pytest.approx(held[at_three].mean())
+    json.dumps(diagnosis.as_dict(), allow_nan=False)
+    arrays = model.diagnose(panel.inputs, panel.target)
+    assert arrays.autocorrelation[:40] == pytest.approx(diagnosis.autocorrelation[:40])
+
+
+def test_a_model_without_intervals_is_diagnosed_without_them(fitted: tuple[VARNNRegressor, Panel]) -> None:
+    _, panel = fitted
+    model = VARNNRegressor.paper("RM", hidden_size=4, epochs=1).fit(panel)
+    diagnosis = model.diagnose(panel)
+    assert diagnosis.calibration is None
+    assert diagnosis.hours is not None and diagnosis.hours.coverage is None
+    with pytest.raises(DataError, match="intervals=True"):
+        diagnostic_figures.calibration(diagnosis)
+
+
+def test_a_part_of_a_course_is_what_it_was_in_the_whole(fitted: tuple[VARNNRegressor, Panel]) -> None:
+    model, panel = fitted
+    course = Course.of(model.fitted_, panel)
+    last = split_in_time(panel, 0.75, 0.25)[1]
+    part = course.part(last)
+    assert len(part.prediction) == len(last) == 100
+    assert np.array_equal(part.innovations, course.innovations[-100:], equal_nan=True)
+    assert part.covered is not None and course.covered is not None
+    assert np.array_equal(part.covered, course.covered[-100:], equal_nan=True)
+    assert np.isnan(part.covered).sum() == np.isnan(last.target).sum() == 1
+    assert part.memory is not None and part.memory.shape[0] == 100
+    assert diagnose_course(part).n_rows == 100
 
 
 def test_unusable_arrays_are_refused() -> None:
@@ -238,8 +368,27 @@ def test_figures_show_what_was_measured_in_the_colour_of_the_page() -> None:
     assert [text.get_text() for text in legend.get_texts()] == ["level shift", "coverage lost"]
     for name, figure in drawn.items():
         svg = to_svg(figure, name)
-        assert "prefers-color-scheme: dark" in diagnostic_figures.standalone(svg)
+        assert "prefers-color-scheme:dark" in to_svg(figure, name, alone=True)
         assert svg.startswith("<svg ") and "currentColor" in svg and "#010203" not in svg
+
+
+def test_a_zoom_shows_its_rows_twice_and_cuts_off_what_would_press_them_flat() -> None:
+    places = np.datetime64("2026-01-01T00") + np.arange(3000)
+    truth = coloured(0, 3000)
+    wide = (truth - 1e4, truth + 1e4)
+    changes = {"level shift": 520, "variance change": 9}
+    marks = [over_time.Mark(kind, places[row - 9], places[row]) for kind, row in changes.items()]
+    figure = over_time.predictions(
+        places, truth, {"a": truth + 1, "b": truth}, band=wide, marks=marks, unit="kWh", zoom=slice(500, 600)
+    )
+    above, below = figure.axes
+    assert np.size(above.lines[0].get_xdata()) <= 2000  # drawn thinly, with its extremes
+    assert max(np.asarray(above.lines[0].get_ydata())) == truth.max()
+    assert np.size(below.lines[0].get_xdata()) == 100
+    assert np.ptp(below.get_ylim()) < 20
+    names = [text.get_text() for text in below.get_legend().get_texts()]  # type: ignore[union-attr]
+    assert names == ["90 % interval", "truth", "a", "b", "level shift"]
+    assert "<svg" in to_svg(figure, "two views")
 
 
 def test_figures_say_what_they_lack() -> None:

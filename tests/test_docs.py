@@ -97,7 +97,8 @@ def run_varnn(command: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
     """Run our command in this process, which spares seconds of imports; ``< file`` gives its input."""
     line, _, source = command.partition(" < ")
     monkeypatch.setattr(sys, "argv", shlex.split(line))
-    monkeypatch.setattr(sys, "stdin", io.StringIO(Path(source).read_text() if source else ""))
+    given = Path(source).read_bytes() if source else b""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
     said = io.StringIO()
     with redirect_stdout(said), redirect_stderr(said), pytest.raises(SystemExit) as end:
         cli.main()

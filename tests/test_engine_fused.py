@@ -1,6 +1,7 @@
 """The fast engines against the reference: the same losses, gradients and training curves."""
 
 import copy
+import dataclasses
 
 import numpy as np
 import pytest
@@ -10,11 +11,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.cases import CASES, Case, random_weights
+from varnn.cell import Architecture, Variant
 from varnn.engine import Engine, pack
 from varnn.engine.adam import FlatAdam
 from varnn.engine.choice import EngineName, make_adam, make_engine
 from varnn.engine.fused import FusedEngine
 from varnn.engine.reference import ReferenceEngine
+from varnn.engine.workspace import count_weights
 
 ENGINES: list[tuple[EngineName, Case]] = [("fused", case) for case in CASES] + [("compiled", Case("RM"))]
 every_engine = pytest.mark.parametrize(
@@ -72,6 +75,36 @@ def test_several_graded_rows(case: Case, window: int, graded: int, missing: floa
         true_loss, true_gradient = reference.loss_and_gradient(problem.flat, ends)
         torch.testing.assert_close(loss, true_loss, rtol=1e-10, atol=0)
         torch.testing.assert_close(gradient, true_gradient, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("variant", ["RM+AM", "ARM+AM"])
+@pytest.mark.parametrize(("window", "graded"), [(1, 1), (6, 1), (6, 3), (6, 6)])
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+def test_looking_ahead(variant: Variant, window: int, graded: int, missing: float) -> None:
+    problem = Problem(Case(variant), window=window, missing=missing, batch=9)
+    cell = dataclasses.replace(problem.architecture, horizon=4)
+    flat = torch.tensor(pack(random_weights(cell, 0)))
+    ahead = torch.stack([torch.roll(problem.target, -k) for k in (1, 2, 3)], dim=1)
+    ahead[-5:] = torch.nan
+    rows = (problem.inputs, problem.target, window, graded, ahead)
+    fused, reference = make_engine("fused", cell, *rows), make_engine("reference", cell, *rows)
+    assert isinstance(fused, FusedEngine)
+    for ends in (problem.ends, problem.ends[:4], problem.ends):
+        loss, gradient = fused.loss_and_gradient(flat, ends)
+        true_loss, true_gradient = reference.loss_and_gradient(flat, ends)
+        torch.testing.assert_close(loss, true_loss, rtol=1e-10, atol=0)
+        torch.testing.assert_close(gradient, true_gradient, rtol=1e-9, atol=1e-10)
+    alone, _ = make_engine("fused", problem.architecture, *rows[:-1]).loss_and_gradient(
+        flat[: count_weights(problem.architecture)].clone(), problem.ends
+    )
+    assert loss > alone  # what lies ahead is in the loss
+
+
+def test_without_activation_memory_the_reference_engine_looks_ahead() -> None:
+    cell = Architecture.of("ARM", n_inputs=2, horizon=3)
+    ahead = torch.zeros(9, 2)
+    engine = make_engine("auto", cell, torch.zeros(9, 2), torch.zeros(9), window=3, ahead=ahead)
+    assert isinstance(engine, ReferenceEngine)
 
 
 @every_engine

@@ -1,5 +1,6 @@
 """The monitor: its statistic, its false alarms, its delays, and that stream, fleet and batch agree."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from river.drift import PageHinkley
 
+from varnn import Panel, Stream, VARNNRegressor
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.monitor import Event, Monitor, detect
 from varnn.monitor.page_hinkley import FLOATS, Excess, Track, accumulate, follow
@@ -300,3 +302,90 @@ def test_wrong_shapes_are_refused() -> None:
     assert np.array_equal(without_level.state(), Monitor().state(), equal_nan=True)
     with pytest.raises(ModelFileError, match="shape"):
         Monitor(3).restore(Monitor(2).state())
+
+
+# In a stream
+
+
+@pytest.fixture(scope="module")
+def streamed() -> tuple[VARNNRegressor, Floats, Floats]:
+    """Give a model of a calm stream, and rows whose noise grows fourfold at row 300."""
+    generator = np.random.default_rng(4)
+    x, noise = generator.normal(size=(1200, 2)), generator.normal(size=1200)
+    noise[900:] *= 4
+    y = x[:, 0] + 0.3 * noise
+    return VARNNRegressor(hidden_size=8, epochs=2, ensemble=1).fit(x[:600], y[:600]), x[600:], y[600:]
+
+
+def run_stream(live: Stream, x: Floats, y: Floats) -> list[Event]:
+    events = []
+    for inputs, label in zip(x, y, strict=True):
+        live.predict(inputs)
+        live.observe(label)
+        events += live.events
+    return events
+
+
+@pytest.mark.parametrize("coverage", [None, 0.9])
+def test_a_stream_notices_what_detect_finds(
+    streamed: tuple[VARNNRegressor, Floats, Floats], coverage: float | None
+) -> None:
+    model, x, y = streamed
+    y = np.where(np.arange(len(y)) % 50 == 7, np.nan, y)
+    panel = Panel.from_arrays(x, y)
+    covered = None
+    if coverage is not None:
+        found = model.predict(panel, interval=coverage)
+        covered = np.where(np.isnan(y), np.nan, (found.lower <= y) & (y <= found.upper))
+    live = model.stream()
+    live.watch(coverage=coverage, false_alarms=1 / 1000)
+    noticed = run_stream(live, x, y)
+    expected = detect(model.innovations(panel), covered=covered, coverage=coverage, false_alarms=1 / 1000)
+    assert [(one.kind, one.row, one.began) for one in noticed] == [
+        (one.kind, one.row, one.began) for one in expected
+    ]
+    assert any(one.kind == "variance change" and 300 <= one.row < 340 for one in noticed)
+
+
+def test_a_fleet_is_watched_series_by_series(streamed: tuple[VARNNRegressor, Floats, Floats]) -> None:
+    model, x, y = streamed
+    calm = x[:, 0] + 0.3 * np.random.default_rng(5).normal(size=len(x))
+    alone = model.stream()
+    alone.watch(coverage=0.9)
+    expected = run_stream(alone, x, y)
+    fleet = model.stream(n_series=2)
+    fleet.watch(coverage=0.9)
+    noticed = run_stream(fleet, np.stack([x, x], axis=1), np.stack([calm, y], axis=1))
+    assert [one._replace(series=0)[:4] for one in noticed if one.series == 1] == [one[:4] for one in expected]
+    assert expected
+
+
+def test_a_watched_stream_goes_on_from_its_snapshot(streamed: tuple[VARNNRegressor, Floats, Floats]) -> None:
+    model, x, y = streamed
+    whole = model.stream()
+    run_stream(whole, x[:50], y[:50])
+    whole.watch(coverage=0.9, false_alarms=1 / 500, warm_up=60)
+    run_stream(whole, x[50:305], y[50:305])
+    whole.predict(x[305])
+    restored = Stream.restore(model, whole.snapshot())
+    for live in (whole, restored, copied := copy.deepcopy(whole)):
+        live.observe(y[305])
+    expected = run_stream(whole, x[306:], y[306:])
+    assert run_stream(restored, x[306:], y[306:]) == expected
+    assert run_stream(copied, x[306:], y[306:]) == expected
+    assert expected and expected[0].row > 300  # counted as the stream's rows are
+    assert restored.monitor is not None and whole.monitor is not None
+    assert restored.monitor.settings() == whole.monitor.settings()
+
+
+def test_a_stream_that_is_not_watched_notices_nothing(
+    streamed: tuple[VARNNRegressor, Floats, Floats],
+) -> None:
+    model, x, y = streamed
+    live = model.stream()
+    assert run_stream(live, x, y) == []
+    assert Stream.restore(model, live.snapshot()).monitor is None
+    blind = VARNNRegressor(hidden_size=4, epochs=1, ensemble=1, intervals=False).fit(x, y).stream()
+    with pytest.raises(ConfigError, match="intervals=False"):
+        blind.watch(coverage=0.9)
+    blind.watch()

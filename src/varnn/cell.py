@@ -47,6 +47,8 @@ class Architecture:
         as one unit, ``"none"`` keeps the memory at zero.
     memory_activation
         rho, ``"relu"`` or ``"tanh"``.
+    horizon
+        Rows that a step predicts: its own, which alone feeds the memory, and those after it.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Architecture:
     activation_memory: bool
     residual: Residual = "projected"
     memory_activation: MemoryActivation = "relu"
+    horizon: int = 1
 
     @classmethod
     def of(
@@ -75,6 +78,7 @@ class Architecture:
         memory_size: int | None = None,
         residual: Residual = "projected",
         memory_activation: MemoryActivation = "relu",
+        horizon: int = 1,
     ) -> "Architecture":
         """Name a cell as the paper does; the memory is as wide as the inputs, but at least 8."""
         check_choice("variant", variant, VARIANTS)
@@ -86,7 +90,7 @@ class Architecture:
                 f"residual={residual!r} has no memory to accumulate, which {variant} asks for. "
                 f"Use variant={variant[1:]!r} with it."
             )
-        sizes: dict[str, Any] = {"hidden_size": hidden_size, "memory_size": memory_size}
+        sizes: dict[str, Any] = {"hidden_size": hidden_size, "memory_size": memory_size, "horizon": horizon}
         for name, size in sizes.items():
             if size is not None and (not isinstance(size, int | np.integer) or size < 1):
                 raise ConfigError(f"{name} must be a whole number, at least 1; got {size!r}.")
@@ -100,6 +104,7 @@ class Architecture:
             activation_memory=variant.endswith("+AM"),
             residual=residual,
             memory_activation=memory_activation,
+            horizon=int(horizon),
         )
 
     @property
@@ -116,6 +121,9 @@ class Architecture:
             shapes |= {"error": (1, self.memory_size), "error_bias": (1, self.memory_size)}
         if self.accumulate:
             shapes |= {"carry": (self.memory_size, self.memory_size)}
+        if self.horizon > 1:
+            later = self.horizon - 1
+            shapes |= {"ahead": (self.hidden_size, later), "ahead_bias": (1, later)}
         return shapes
 
     def as_dict(self) -> dict[str, Any]:
@@ -127,7 +135,8 @@ class Weights(NamedTuple):
     """The matrices of a cell; those a variant does not have are None.
 
     fusion (D + M [+ K], K) is W_z and fusion_bias b_z, readout (K, 1) is W_o and readout_bias b_o,
-    error (1, M) is W_e and error_bias b_e, carry (M, M) is W_h.
+    error (1, M) is W_e and error_bias b_e, carry (M, M) is W_h. Not of the paper: ahead (K, H - 1) and
+    ahead_bias read the rows after a step's own from the same hidden layer.
     """
 
     fusion: Array
@@ -137,6 +146,8 @@ class Weights(NamedTuple):
     error: Array = None
     error_bias: Array = None
     carry: Array = None
+    ahead: Array = None
+    ahead_bias: Array = None
 
     def as_dict(self) -> dict[str, Array]:
         """Give the matrices by name, without those the variant does not have."""
@@ -202,6 +213,11 @@ def predict(
         z = z + state.activation @ weights.fusion[..., memory_to:, :]
     u = _relu(z)
     return u @ weights.readout + weights.readout_bias, u
+
+
+def look_ahead(weights: Weights, u: Array) -> Array:
+    """Predict the rows after a step's own from its hidden layer: u (..., B, K) -> (..., B, H - 1)."""
+    return u @ weights.ahead + weights.ahead_bias
 
 
 def update(

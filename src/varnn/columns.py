@@ -20,7 +20,7 @@ _BLANK = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 
 def numbers(column: nw.Series[Any], name: str) -> FloatArray:
     """Read a column as float32 (when it is float32) or float64, NaN where it is missing."""
-    if column.dtype.is_numeric() or column.dtype == nw.Boolean:
+    if holds_numbers(column):
         wanted = nw.Float32 if column.dtype == nw.Float32 else nw.Float64
         kind = np.float32 if wanted is nw.Float32 else np.float64
         return np.asarray(column.cast(wanted).to_numpy(), dtype=kind)
@@ -34,6 +34,11 @@ def numbers(column: nw.Series[Any], name: str) -> FloatArray:
     return _parsed(column.to_list(), name)
 
 
+def holds_numbers(column: nw.Series[Any]) -> bool:
+    """Tell whether a column is of a kind that holds nothing but numbers."""
+    return bool(column.dtype.is_numeric() or column.dtype == nw.Boolean)
+
+
 def is_nearly_numeric(column: nw.Series[Any]) -> bool:
     """Tell whether a text column was most likely meant as numbers (over half of it parses)."""
     if not _is_text(column):
@@ -44,23 +49,38 @@ def is_nearly_numeric(column: nw.Series[Any]) -> bool:
 
 def times(column: nw.Series[Any], name: str) -> npt.NDArray[Any]:
     """Read a column as datetime64 (UTC, without zone) or as plain numbers; no cell may be empty."""
-    if column.is_null().any():
-        row = int(np.argmax(np.asarray(column.is_null().to_numpy())))
-        raise DataError(
-            f"time column {name!r} must have a value in every row; row {row} is empty. "
-            "Drop these rows, or leave `time` out if the rows are in order."
-        )
+    _refuse_empty_cells(column, "time", name, "leave `time` out if the rows are in order")
     if column.dtype.is_numeric():
         return np.asarray(column.to_numpy())
     if isinstance(column.dtype, nw.Datetime) and column.dtype.time_zone is not None:
         column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     try:
+        if isinstance(column.dtype, nw.Datetime):
+            return np.asarray(column.to_numpy()).astype("datetime64[us]", copy=False)
         return np.asarray(column.to_list(), dtype="datetime64[us]")
     except (TypeError, ValueError):
         raise DataError(
             f"time column {name!r} must hold dates such as '2016-01-11 17:00:00', or numbers; "
             f"it starts with {column.to_list()[:3]}. Convert it before, for example with pandas.to_datetime."
         ) from None
+
+
+def names(column: nw.Series[Any], name: str) -> npt.NDArray[Any]:
+    """Read a column as the series that each row is of; no cell may be empty."""
+    _refuse_empty_cells(column, "series", name, "give them a name")
+    return np.asarray(column.to_list())
+
+
+def _refuse_empty_cells(column: nw.Series[Any], role: str, name: str, otherwise: str) -> None:
+    blank = column.is_null()
+    if column.dtype == nw.String:  # a CSV file has no other way to leave text out
+        blank = blank | (column == "").fill_null(False)
+    empty = np.asarray(blank.to_numpy())
+    if empty.any():
+        raise DataError(
+            f"{role} column {name!r} must have a value in every row; row {int(np.argmax(empty))} is empty. "
+            f"Drop these rows, or {otherwise}."
+        )
 
 
 def _is_text(column: nw.Series[Any]) -> bool:

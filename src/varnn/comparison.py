@@ -1,11 +1,16 @@
 """A comparison -> a table, a sentence and a page that people can read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from varnn import baselines, figures
+from varnn.diagnostics import over_time
+from varnn.diagnostics.correlation import autocorrelation
+from varnn.model_report import add_model, worst_stretch
+from varnn.monitor import detect
+from varnn.regressor import VARNNRegressor
 from varnn.report import Report
 from varnn.scores import Comparison
 from varnn.significance import Difference
@@ -47,10 +52,20 @@ def in_words(comparison: Comparison) -> str:
     return f"{said} {_difference_in_words(comparison.difference(first, second), first, second + role)}"
 
 
-def page(comparison: Comparison, title: str) -> Report:
-    """Make the report page of a comparison."""
+def page(comparison: Comparison, title: str, *, fitted: Mapping[str, VARNNRegressor] | None = None) -> Report:
+    """Make the report page of a comparison.
+
+    Parameters
+    ----------
+    comparison
+        What was compared.
+    title
+        What to call the data.
+    fitted
+        Models by name, as fitted at the last origin: the best of them is looked at closely. None takes
+        those that the comparison kept; without any, the page shows where the best model of all errs most.
+    """
     rows = comparison.rows()
-    best = str(rows[0]["model"])
     report = Report(f"{title}: one step ahead", _protocol_in_words(comparison), in_words(comparison))
     columns, lines = table(comparison)
     note = (
@@ -70,30 +85,58 @@ def page(comparison: Comparison, title: str) -> Report:
             [row[each] for row in rows],
             unit=f"RMSE of {comparison.parts.test.target_name}",
         ),
-        f"Root mean squared error on the test rows, best on top. Dots: one for each {by}.",
+        "Root mean squared error on the test rows, best on top."
+        + (f" Dots: one for each {by}." if any(len(row[each]) > 1 for row in rows) else ""),
     )
     if len(comparison.cuts) > 1:
         _add_origins(report, comparison, rows)
+    if fitted is None:
+        kept = comparison.fitted.items()
+        fitted = {name: one for name, one in kept if isinstance(one, VARNNRegressor)}
+    ours = [str(row["model"]) for row in rows if row["model"] in fitted]
+    if ours:
+        count = int(comparison.cuts[-1].scored().sum())
+        rival = next((str(row["model"]) for row in rows if row["model"] != ours[0]), None)
+        others = {} if rival is None else {rival: (comparison.truth - comparison.errors(rival))[-count:]}
+        add_model(report, ours[0], fitted[ours[0]], comparison.cuts[-1], others=others)
+    else:
+        _add_best(report, comparison, [str(row["model"]) for row in rows])
+    return report
+
+
+def _add_best(report: Report, comparison: Comparison, names: Sequence[str]) -> None:
+    """Show where the best model errs most, and what its errors look like."""
+    best, segments = names[0], _segments(comparison)
+    starts = np.cumsum([0, *segments])
     places = np.concatenate([one.lead_in.rows[one.scored()] for one in comparison.cuts])
     errors = comparison.errors(best)
-    worst = _worst_stretch(errors, _segments(comparison))
-    shown = {
-        str(row["model"]): (comparison.truth - comparison.errors(str(row["model"])))[worst]
-        for row in rows[:2]
-    }
+    worst = _worst_stretch(errors, segments)
+    events = detect(errors, starts)
+    shown = {name: (comparison.truth - comparison.errors(name))[worst] for name in names[:2]}
+    within = [event for event in events if worst.start <= event.row < worst.stop]
     report.add_figure(
         "The hardest stretch",
-        figures.predictions(
-            places[worst], comparison.truth[worst], shown, unit=comparison.parts.test.target_name
+        over_time.predictions(
+            places[worst],
+            comparison.truth[worst],
+            shown,
+            marks=over_time.marks_of(within, places),
+            unit=comparison.parts.test.target_name,
         ),
         f"Truth and predictions where {best} errs most.",
     )
+    correlations, pairs = autocorrelation(errors, np.arange(1, min(40, max(segments) - 1) + 1), starts)
     report.add_figure(
         "Innovations",
-        figures.innovations(np.arange(len(errors)), errors),
+        over_time.innovations(
+            np.arange(len(errors)),
+            errors,
+            correlations,
+            1.96 / np.sqrt(np.maximum(pairs, 1)),
+            marks=over_time.marks_of(events),
+        ),
         f"Errors of {best} on the test rows, and their autocorrelation; inside the band: noise.",
     )
-    return report
 
 
 def _line(comparison: Comparison, row: dict[str, Any], best: str) -> dict[str, str]:
@@ -172,8 +215,4 @@ def _segments(comparison: Comparison) -> list[int]:
 
 def _worst_stretch(errors: np.ndarray[Any, Any], segments: Sequence[int]) -> slice:
     """Find the rows with the largest mean squared error among stretches that lie in one segment."""
-    length = min(LONGEST_STRETCH, max(segments))
-    sums = np.convolve(errors**2, np.ones(length), mode="valid")
-    segment = np.repeat(np.arange(len(segments)), segments)
-    first = int(np.argmax(np.where(segment[: len(sums)] == segment[length - 1 :], sums, -1.0)))
-    return slice(first, first + length)
+    return worst_stretch(errors, np.cumsum([0, *segments]), LONGEST_STRETCH)

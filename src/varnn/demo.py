@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from varnn import evaluation, figures
+from varnn import evaluation
 from varnn.datasets.synthetic import Synthetic
+from varnn.diagnostics import over_time
+from varnn.model_report import add_model
 from varnn.regressor import VARNNRegressor
 from varnn.report import Report
 
@@ -88,10 +90,11 @@ _TITLES = {"arx-lr": "linear ARX (4 lags)", "persistence": "persistence (last va
 
 def _in_words(comparison: evaluation.Comparison) -> str:
     change, p = comparison.against(NAME, "arx-lr")
+    shown = "< 0.001" if p < 0.001 else f"= {p:.2g}"
     naive, _ = comparison.against(NAME, "persistence")
     verdict = f"{abs(change):.0%} {'below' if change < 0 else 'above'}"
     return (
-        f"{NAME}'s mean squared error is {verdict} linear ARX's (Diebold-Mariano p = {p:.2g}) "
+        f"{NAME}'s mean squared error is {verdict} linear ARX's (Diebold-Mariano p {shown}) "
         f"and {abs(naive):.0%} {'below' if naive < 0 else 'above'} persistence's."
     )
 
@@ -105,7 +108,8 @@ def _page(
     summary: str,
 ) -> Report:
     parts = comparison.parts
-    rows = parts.lead_in.rows[parts.scored()]
+    first = int(parts.test.rows[0])  # the page counts rows from here
+    rows = parts.lead_in.rows[parts.scored()] - first
     report = Report(
         "VARNN on a stream that answers back",
         f"{len(made.panel):,} rows made with drift, regime switches and volatility bursts. "
@@ -115,7 +119,7 @@ def _page(
     strong = next(index for index, line in enumerate(lines) if line[0] == NAME)
     note = "Best possible: the predictor that knows the process, its regimes and all labels so far."
     report.add_table("Scores one step ahead", columns, lines, note=note, strong=strong)
-    switches = [row for row in made.events["regime switch"] if row >= rows[0] + 20]
+    switches = [row - first for row in made.events["regime switch"] if row >= first + 20]
     middle = switches[0] if switches else int(rows[len(rows) // 2])
     near = (rows >= middle - 60) & (rows < middle + 100)
     shown = {
@@ -124,26 +128,15 @@ def _page(
     }
     report.add_figure(
         "Around a regime switch" if switches else "A closer look",
-        figures.predictions(rows[near], comparison.truth[near], shown, events=switches[:1], unit="load"),
+        over_time.predictions(
+            rows[near],
+            comparison.truth[near],
+            shown,
+            marks=[over_time.Mark("regime switch", row, row) for row in switches[:1]],
+            unit=made.panel.target_name,
+        ),
         f"Truth and one-step predictions in test rows {rows[near][0]} to {rows[near][-1]}"
         + ("; the dotted line is the switch, which no input shows." if switches else "."),
     )
-    report.add_figure(
-        "Innovations",
-        figures.innovations(rows, comparison.errors(NAME)),
-        "Errors of VARNN on the test rows, and their autocorrelation; inside the band they look like noise.",
-    )
-    memory = model.memory(parts.lead_in)[parts.scored()]
-    report.add_figure(
-        "Residual memory",
-        figures.memory(rows[near], memory[near], events=switches[:1]),
-        "The memory VARNN made of its own recent errors, row by row over the same stretch: "
-        "brighter units carry larger corrections.",
-    )
-    report.add_figure(
-        "Learning curve",
-        figures.learning_curve(model.history_, best_epoch=model.fitted_.summary["best_epoch"][0]),
-        "Training and validation error by epoch; the weights of the best validation epoch were kept.",
-    )
-    report.add_facts("Configuration", model.get_params())
+    add_model(report, NAME, model, parts, others={"linear ARX": comparison.of("arx-lr")[0].predictions})
     return report

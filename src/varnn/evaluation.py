@@ -111,13 +111,14 @@ def compare(
         raise ConfigError(f"seeds must be at least 1; got {seeds}.")
     cuts = _cuts(panel, protocol, origins, parts)
     blocks = [_block(one) for one in cuts]
-    scores = []
+    scores: list[Score] = []
+    kept: dict[str, Model] = {}
     for model in models:
         name, make = model if isinstance(model, tuple) else (model, _maker(model))
         for seed in range(2025, 2025 + (1 if name in DETERMINISTIC else seeds)):
             predictions, seconds = [], []
             for block in blocks:
-                fitted = make(seed)
+                fitted = kept[name] = make(seed)
                 began = time.perf_counter()
                 _fit(fitted, block.parts, on_epoch)
                 seconds.append(time.perf_counter() - began)
@@ -125,7 +126,7 @@ def compare(
                 if on_score is not None:
                     on_score(score_blocks(name, seed, [block], predictions[-1:], seconds[-1:]))
             scores.append(score_blocks(name, seed, blocks, predictions, seconds))
-    return Comparison(cuts[0], scores, np.concatenate([block.truth for block in blocks]), cuts[1:])
+    return Comparison(cuts[0], scores, np.concatenate([block.truth for block in blocks]), cuts[1:], kept)
 
 
 DETERMINISTIC = frozenset(

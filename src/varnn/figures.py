@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import io
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,12 @@ def new_figure(
     return figure, axes
 
 
+def legend_above(axes: Axes) -> None:
+    """Name the lines above the axes, where they hide nothing."""
+    count = len(axes.get_legend_handles_labels()[1])
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), fontsize=9, ncols=count, frameon=False)
+
+
 # A file shown as an image has no text around it to take a colour from, nor a background it can be sure of.
 _ALONE = (
     "<style>svg{color:#1c2430;background:#fff}"
@@ -89,30 +96,9 @@ def to_svg(figure: Figure, alt: str, *, alone: bool = False) -> str:
         figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
+    svg = re.sub(r'<(g|image) id="[^"]*"', r"<\1", svg)  # names of groups, which nothing refers to
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(alt)}" ', 1)
     return svg.replace(">", f">{_ALONE}", 1) if alone else svg
-
-
-def predictions(
-    rows: Values,
-    truth: Values,
-    predicted: Mapping[str, Values],
-    *,
-    events: Sequence[int] = (),
-    unit: str = "",
-) -> Figure:
-    """Draw truth and predictions over the same rows, with a line at each event."""
-    figure, (axes,) = new_figure()
-    axes.plot(rows, truth, color=INK, linewidth=1.1, label="truth", alpha=0.75)
-    for (name, values), colour in zip(predicted.items(), COLOURS, strict=False):
-        axes.plot(rows, values, color=colour, linewidth=1.3, label=name)
-    for event in events:
-        axes.axvline(event, color=COLOURS[5], linestyle=":", linewidth=1.4)
-    axes.set_xlabel("row")
-    axes.set_ylabel(unit)
-    axes.margins(x=0.01)
-    axes.legend(loc="upper left", fontsize=9, ncols=len(predicted) + 1)
-    return figure
 
 
 def scores(
@@ -145,73 +131,37 @@ def scores(
     return figure
 
 
-def innovations(rows: Values, errors: Values, *, unit: str = "") -> Figure:
-    """Draw errors over time, and their autocorrelation with the band of white noise."""
-    figure, (over_time, lags) = new_figure(panels=2)
-    over_time.plot(rows, errors, color=COLOURS[0], linewidth=0.7)
-    over_time.axhline(0, color=INK, linewidth=0.8)
-    over_time.set_xlabel("row")
-    over_time.set_ylabel(f"innovation {unit}".strip())
-    over_time.margins(x=0.01)
-    known = errors[~np.isnan(errors)]
-    centred = known - known.mean()
-    scale = float(centred @ centred) or 1.0
-    count = min(40, len(centred) - 1)
-    correlations = [float(centred[lag:] @ centred[:-lag]) / scale for lag in range(1, count + 1)]
-    lags.bar(np.arange(1, count + 1), correlations, color=COLOURS[0], width=0.7)
-    lags.axhspan(-2 / len(known) ** 0.5, 2 / len(known) ** 0.5, color=COLOURS[6], alpha=0.25, linewidth=0)
-    lags.axhline(0, color=INK, linewidth=0.8)
-    lags.set_xlabel("lag (rows)")
-    lags.set_ylabel("autocorrelation")
-    return figure
+def learning_curve(history: Sequence[Mapping[str, float]], *, best_epochs: Sequence[int] = ()) -> Figure:
+    """Draw training and validation loss by epoch, one pair of lines per ensemble member.
 
-
-def memory(rows: Values, states: Values, *, events: Sequence[int] = ()) -> Figure:
-    """Draw the residual memory as a heat map: one line per unit, most active on top."""
-    figure, (axes,) = new_figure()
-    order = np.argsort(states.std(axis=0))
-    image = axes.imshow(
-        states[:, order].T,
-        aspect="auto",
-        origin="lower",
-        cmap="magma",
-        interpolation="nearest",
-        extent=(float(rows[0]), float(rows[-1]), 0.0, float(states.shape[1])),
-    )
-    for event in events:
-        axes.axvline(event, color="#ffffff", linestyle=":", linewidth=1.4)
-    axes.set_xlabel("row")
-    axes.set_ylabel("memory unit")
-    bar = figure.colorbar(image, ax=axes, pad=0.01)
-    bar.ax.tick_params(colors=INK, labelsize=8)
-    return figure
-
-
-def learning_curve(history: Sequence[Mapping[str, float]], *, best_epoch: int | None = None) -> Figure:
-    """Draw training and validation loss by epoch, one pair of lines per ensemble member."""
+    Parameters
+    ----------
+    history
+        As a fitted model has it: one line per epoch and member.
+    best_epochs
+        The epoch whose weights were kept, of each member: a dot.
+    """
     figure, (axes,) = new_figure()
     for member in sorted({int(line.get("member", 0)) for line in history}):
         lines = [line for line in history if int(line.get("member", 0)) == member]
         epochs = [line["epoch"] for line in lines]
-        label = member == 0
-        axes.plot(
-            epochs, [line["loss"] for line in lines], color=COLOURS[0], label="training" if label else None
-        )
-        if "validation_loss" in lines[0]:
-            axes.plot(
-                epochs,
-                [line["validation_loss"] for line in lines],
-                color=COLOURS[1],
-                label="validation" if label else None,
-            )
-    if best_epoch is not None:
-        axes.axvline(best_epoch, color=INK, linestyle=":", linewidth=1.2, label=f"kept: epoch {best_epoch}")
+        for loss, name, (colour, dash, _) in zip(
+            ("loss", "validation_loss"), ("training", "validation"), LINES, strict=False
+        ):
+            if loss in lines[0]:
+                values = [line[loss] for line in lines]
+                label = name if member == 0 else None
+                axes.plot(epochs, values, color=colour, linestyle=dash, linewidth=1.2, label=label)
+                if name == "validation" and member < len(best_epochs):
+                    best = epochs.index(best_epochs[member])
+                    label = "kept" if member == 0 else None
+                    axes.scatter(epochs[best], values[best], color=INK, s=26, zorder=3, label=label)
     losses = [value for line in history for name, value in line.items() if name.endswith("loss")]
     if max(losses) > 8 * min(losses):
         axes.set_yscale("log")
     axes.set_xlabel("epoch")
     axes.set_ylabel("mean squared error (scaled)")
-    axes.legend(fontsize=9)
+    legend_above(axes)
     return figure
 
 

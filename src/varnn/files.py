@@ -1,26 +1,160 @@
-"""Write a file in one step, or leave what was there."""
+"""Tables in, whatever their form; files out in one step, or what was there stays."""
 
 import contextlib
+import gzip
+import io
 import os
 import secrets
+import sys
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO, Any
 
-from varnn.errors import OutputError
+from varnn.errors import DataError, OutputError, require
+
+STANDARD = Path("-")  # standard input, or output
+_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
+_LARGE = 1 << 23  # bytes of a table from which on memory matters more than a few milliseconds
+_PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
-def write_atomically(path: str | Path, blob: bytes) -> None:
-    """Replace a file in one step, or leave it as it was."""
+def read_table(path: Path) -> Any:
+    """Read a CSV or Parquet file as a pyarrow table; "-" is standard input.
+
+    The first bytes tell Parquet and gzip, and the first line what parts its columns (a comma, a semicolon
+    or a tab), so that names of files may be anything.
+    """
+    pyarrow = require("pyarrow", extra="files", purpose="reading tables")
+    if path.is_dir():
+        raise DataError(f"a table must be a file; {str(path)!r} is a folder. Name a file in it.")
+    what = "standard input" if path == STANDARD else repr(str(path))
+    try:
+        with contextlib.ExitStack() as opened:
+            file = sys.stdin.buffer if path == STANDARD else opened.enter_context(path.open("rb"))
+            table = _parsed(file, path)
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+    except FileNotFoundError:
+        raise DataError(f"there is no file {str(path)!r}. Check the path.") from None
+    except (pyarrow.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        reason = str(error).splitlines()[0][:200]
+        raise DataError(
+            f"{what} cannot be read as a table: {reason.rstrip('.')}. "
+            "Give CSV in UTF-8 with a line of column names, or Parquet."
+        ) from None
+    if len(columns) < table.num_columns:
+        names = table.column_names
+        twice = [name for name in columns if names.count(name) > 1]
+        raise DataError(f"each column needs a name of its own; {what} has {twice[:5]} twice. Rename them.")
+    if table.nbytes < _LARGE:
+        return table
+    del table
+    _join_blocks(columns)
+    return pyarrow.table(columns)
+
+
+def _parsed(file: Any, path: Path) -> Any:
+    """Read an open file, of a kind that can be looked into before it is read."""
+    import pyarrow
+    from pyarrow import csv, parquet
+
+    head = file.peek(len(_PARQUET))
+    if head.startswith(_PARQUET) or path.suffix.lower() in _PARQUET_SUFFIXES:
+        # Parquet is read from its end, which a pipe does not have.
+        return parquet.read_table(path if path != STANDARD else io.BytesIO(file.read()))
+    source = file
+    if head.startswith(_GZIP) or path.suffix.lower() == ".gz":
+        source = gzip.GzipFile(fileobj=file)
+    beginning = source.peek(1 << 16)
+    if b"\0" in beginning:
+        raise pyarrow.ArrowInvalid("it holds bytes that are no text")
+    first_line = beginning.partition(b"\n")[0]
+    delimiter = max(",;\t", key=lambda one: first_line.count(one.encode()))  # a comma, if there is none
+    options = csv.ParseOptions(delimiter=delimiter)
+    if source.seekable():
+        try:  # block by block, which needs half the memory: kinds of columns are read off the first block ...
+            return csv.open_csv(source, parse_options=options).read_all()
+        except pyarrow.ArrowInvalid:
+            source.seek(0)  # ... and what comes later may not fit them
+    return csv.read_csv(source, parse_options=options)
+
+
+def _join_blocks(columns: dict[str, Any]) -> None:
+    """Bring each column of floats into one piece, so that later stages can take it as it is."""
+    import pyarrow
+
+    for name in columns:
+        if pyarrow.types.is_floating(columns[name].type):
+            columns[name] = pyarrow.array(columns[name].to_numpy())
+            # Else the blocks are kept for tables to come, and memory holds every number twice.
+            pyarrow.default_memory_pool().release_unused()
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a place that cannot be written to: before the work that is to end there, not after."""
+    if path == STANDARD:
+        return
+    if path.is_dir():
+        raise OutputError(f"{str(path)!r} cannot be written: it is a folder. Name a file in it.")
+    if not path.parent.is_dir():
+        raise OutputError(
+            f"{str(path)!r} cannot be written: the folder {str(path.parent)!r} does not exist. Make it first."
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise OutputError(
+            f"{str(path)!r} cannot be written: no permission to write in {str(path.parent)!r}. "
+            "Choose another place."
+        )
+
+
+@contextlib.contextmanager
+def table_writer(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Give a function to write a table with, some rows at a time: CSV, also .gz, or Parquet.
+
+    A file is there when all is written, and only then; "-" is standard output. NaN is an empty cell.
+    """
+    pyarrow = require("pyarrow", extra="files", purpose="writing tables")
+    from pyarrow import csv, parquet
+
+    with contextlib.ExitStack() as opened:
+        sink: Any = sys.stdout.buffer if path == STANDARD else opened.enter_context(opened_atomically(path))
+        if path.suffix.lower() == ".gz":
+            sink = opened.enter_context(gzip.GzipFile(path.stem, "wb", fileobj=sink))
+        kind = parquet.ParquetWriter if path.suffix.lower() in _PARQUET_SUFFIXES else csv.CSVWriter
+        writer: Any = None
+
+        def write(columns: dict[str, Any]) -> None:
+            nonlocal writer
+            arrays = [pyarrow.array(one, from_pandas=True) for one in columns.values()]
+            table = pyarrow.table(arrays, names=list(columns))
+            if writer is None:
+                writer = opened.enter_context(kind(sink, table.schema))
+            writer.write_table(table)
+
+        yield write
+
+
+@contextlib.contextmanager
+def opened_atomically(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open a file that takes the place of the one that was there when all is written, and only then."""
     place = Path(path)
     draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
     try:
         with draft.open("wb") as file:
-            file.write(blob)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         draft.replace(place)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
         raise OutputError(
             f"{str(path)!r} cannot be written: {error.strerror or error}. Choose another place."
         ) from None
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def write_atomically(path: str | Path, blob: bytes) -> None:
+    """Replace a file in one step, or leave it as it was."""
+    with opened_atomically(path) as file:
+        file.write(blob)

@@ -15,10 +15,12 @@ import numpy.typing as npt
 
 from varnn.adaptation import Adaptation, Adapter, corrections
 from varnn.cell import Architecture, Weights
+from varnn.clock import has_clock
 from varnn.engine.scoring import Scores, score
 from varnn.errors import DataError
 from varnn.intervals import Interval, Spread, Tracker, follow, known_spread
 from varnn.panel import FloatArray, Panel
+from varnn.preparation import fill_gaps
 from varnn.recipe import Prepared, Recipe
 
 _ROWS_AT_ONCE = 1 << 16  # whose hidden layers are kept: 64 MB for 4 members of 64 units
@@ -80,7 +82,7 @@ class Fitted:
         if self.adaptation is None:
             output = self._scores(prepared.panel).predictions.mean(axis=0, dtype=np.float64)
         else:
-            output = np.concatenate([piece.output for piece in self._pieces(prepared.panel)])
+            output = np.concatenate([piece.output for piece in self.pieces(prepared.panel)])
         return np.asarray(self.recipe.restore(output, prepared.anchors, self.share))
 
     def predict_intervals(self, panel: Panel, levels: npt.NDArray[np.float64]) -> Interval:
@@ -89,7 +91,7 @@ class Fitted:
         prepared = self.prepared(panel)
         predictions, below, above = np.empty(len(panel)), [], []
         tracker = Tracker(spread, 1)
-        for piece in self._pieces(prepared.panel):
+        for piece in self.pieces(prepared.panel):
             rows = piece.rows
             predictions[rows] = self.recipe.restore(piece.output, prepared.anchors[rows], self.share)
             if not piece.goes_on:
@@ -112,7 +114,7 @@ class Fitted:
 
     def prepared(self, panel: Panel) -> Prepared:
         """Match a panel's columns with the model's, and prepare it for the network."""
-        return self.recipe(self._matched(panel))
+        return self.recipe(self.matched(panel))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -134,7 +136,8 @@ class Fitted:
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
-    def _matched(self, panel: Panel) -> Panel:
+    def matched(self, panel: Panel) -> Panel:
+        """Bring a panel's columns into the model's order."""
         if panel.input_names == self.input_names:
             return panel
         missing = [name for name in self.input_names if name not in panel.input_names]
@@ -146,7 +149,7 @@ class Fitted:
         columns = [panel.input_names.index(name) for name in self.input_names]
         return replace(panel, inputs=panel.inputs[:, columns], input_names=self.input_names)
 
-    def _pieces(self, rows: Panel) -> Iterator["_Piece"]:
+    def pieces(self, rows: Panel) -> Iterator["Piece"]:
         """Score prepared rows some at a time, as their hidden layers are large; adapting, if it does.
 
         A piece is whole series side by side, or one of several stretches of one long series.
@@ -174,7 +177,7 @@ class Fitted:
                 output = outputs.mean(axis=0, dtype=np.float64)
                 if adapter is not None:
                     output += corrections(adapter, hidden, outputs, rows.target[begin:end], starts)
-                yield _Piece(slice(begin, end), begin > series.start, starts, hidden, output)
+                yield Piece(slice(begin, end), begin > series.start, starts, hidden, output)
 
     def _scores(self, rows: Panel, *, keep_memory: bool = False, keep_hidden: bool = False) -> Scores:
         return score(
@@ -189,7 +192,23 @@ class Fitted:
         )
 
 
-class _Piece(NamedTuple):
+def tails_of(panel: Panel, recipe: Recipe, rows: int) -> dict[str, Tail]:
+    """Keep the last rows of each series, gaps in their inputs filled."""
+    filled = fill_gaps(panel, recipe.fill, recipe.lead)
+    time = filled.time if has_clock(filled.time) else None
+    return {
+        name: Tail(
+            inputs=filled.inputs[last - kept : last].copy(),
+            target=filled.target[last - kept : last].copy(),
+            time=None if time is None else time[last - kept : last].copy(),
+        )
+        for name, last, kept in zip(
+            filled.ids, filled.starts[1:], np.minimum(filled.lengths, rows), strict=True
+        )
+    }
+
+
+class Piece(NamedTuple):
     """Some prepared rows, scored."""
 
     rows: slice

@@ -15,11 +15,11 @@ import numpy as np
 from varnn.adaptation import FORGETTING, Adaptation, Adapter, corrections
 from varnn.cell import Architecture, MemoryActivation, Residual, Variant, Weights
 from varnn.clock import Cycle, offered_cycles
-from varnn.fitted import Fitted, Tail
+from varnn.fitted import Fitted, tails_of
 from varnn.intervals import Spread
 from varnn.linear import LABEL_LAGS, last_labels
 from varnn.panel import Panel
-from varnn.preparation import Fill, Scale, fill_gaps
+from varnn.preparation import Fill, Scale
 from varnn.recipe import Recipe
 from varnn.training import Epoch, Member, Schedule, TrainConfig, Trained, train_members
 
@@ -50,6 +50,7 @@ class Settings:
     schedule: Schedule
     patience: int | None
     gradient_clip: float | None
+    averaging: float
     ensemble: int
     linear: bool
     calendar: Literal["auto"] | tuple[Cycle, ...] | None
@@ -93,6 +94,7 @@ class Settings:
             schedule=self.schedule,
             patience=self.patience,
             gradient_clip=self.gradient_clip,
+            averaging=self.averaging,
             # These products are so small that a GPU spends its time starting them: an H200 took 2.5 times
             # as long as the CPU beside it.
             device="cpu" if self.device == "auto" else self.device,
@@ -108,7 +110,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class _Candidate:
+class Candidate:
     """A recipe, the cell that fits it, and the rows it makes."""
 
     recipe: Recipe
@@ -122,6 +124,7 @@ class _Candidate:
         return " and ".join(seen) or "labels alone"
 
     def member(self, seed: int) -> Member:
+        """Give what a member of an ensemble is trained from."""
         return Member(self.architecture, self.training, self.validation, seed)
 
     def error(self, trained: Trained) -> float:
@@ -154,8 +157,8 @@ def fit(
         Called after each epoch with its line of the history, and ``progress``, the share of all done.
     """
     config = settings.config(training)
-    choices = _candidates(settings, training, validation)
-    progress = _Progress(len(choices) + settings.ensemble - 1, config.epochs, on_epoch)
+    choices = candidates(settings, training, validation)
+    progress = Progress((len(choices) + settings.ensemble - 1) * config.epochs, on_epoch)
     firsts = train_members([one.member(seed) for one in choices], config, progress)
     errors = [one.error(trained) for one, trained in zip(choices, firsts, strict=True)]
     best = int(np.argmin(errors))
@@ -165,12 +168,12 @@ def fit(
         members += train_members(others, config, progress)
     fitted = Fitted(
         architecture=chosen.architecture,
-        weights=_stacked(members),
+        weights=stacked(members),
         recipe=chosen.recipe,
         window=config.window,
         input_names=training.input_names,
         target_name=training.target_name,
-        tails=_tails(rows, chosen.recipe, config.window + max(LABEL_LAGS)),
+        tails=tails_of(rows, chosen.recipe, config.window + max(LABEL_LAGS) + 1),
         summary={
             "rows": len(training),
             "series": training.n_series,
@@ -197,11 +200,11 @@ def fit(
     return fitted
 
 
-def _adaptation(settings: Settings, fitted: Fitted, chosen: _Candidate) -> Adaptation:
+def _adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> Adaptation:
     """Learn how to adapt from the latest training rows; the forgetting factor from validation rows."""
-    rows = _latest(chosen.training, LATEST)
+    rows = latest(chosen.training, LATEST)
     hidden = fitted.hidden(rows).hidden
-    judged = rows if chosen.validation is None else _latest(chosen.validation, JUDGED)
+    judged = rows if chosen.validation is None else latest(chosen.validation, JUDGED)
     scores = fitted.hidden(judged)
     errors = judged.target - scores.predictions.mean(axis=0, dtype=np.float64)
     known = ~np.isnan(errors)
@@ -218,7 +221,7 @@ def _adaptation(settings: Settings, fitted: Fitted, chosen: _Candidate) -> Adapt
     return min((replace(adaptation, forgetting=one) for one in FORGETTING), key=error)
 
 
-def _latest(panel: Panel, rows: int) -> Panel:
+def latest(panel: Panel, rows: int) -> Panel:
     """Keep the last rows of each series, about so many in all: their hidden layers are held in memory."""
     firsts = np.maximum(panel.starts[1:] - max(1, rows // panel.n_series), panel.starts[:-1])
     return panel.ranges(firsts, panel.starts[1:])
@@ -226,11 +229,14 @@ def _latest(panel: Panel, rows: int) -> Panel:
 
 def _spread(fitted: Fitted, training: Panel, validation: Panel) -> Spread:
     """Learn how large errors are: their scale from the latest training rows, quantiles from validation."""
-    parts: list[Any] = []
-    for rows in (_latest(training, LATEST), _latest(validation, JUDGED)):
-        hidden = fitted.hidden(fitted.prepared(rows).panel).hidden[0]
-        parts += [hidden, rows.target - fitted.predict(rows), rows.starts]
-    return Spread.of(*parts)
+    return Spread.of(*seen_by_spread(fitted, training), *seen_by_spread(fitted, validation, JUDGED))
+
+
+def seen_by_spread(fitted: Fitted, panel: Panel, most: int = LATEST) -> tuple[Any, Any, Any]:
+    """Give hidden layers (N, K), errors (N,) and starts of a panel's latest rows."""
+    rows = latest(panel, most)
+    hidden = fitted.hidden(fitted.prepared(rows).panel).hidden[0]
+    return hidden, rows.target - fitted.predict(rows), rows.starts
 
 
 def _chosen(given: Any, automatic: int) -> Any:
@@ -240,21 +246,22 @@ def _chosen(given: Any, automatic: int) -> Any:
     return int(given) if isinstance(given, np.integer) else given
 
 
-class _Progress:
+class Progress:
     """Hands epochs on, with the share of all epochs that is done."""
 
-    def __init__(self, members: int, epochs: int, on_epoch: Callable[[Epoch], None] | None) -> None:
-        self.total = members * epochs
+    def __init__(self, total: int, on_epoch: Callable[[Epoch], None] | None) -> None:
+        self.total = total
         self.done = 0
         self.on_epoch = on_epoch
 
     def __call__(self, member: int, line: Epoch) -> None:
+        """Take in an epoch of a member."""
         self.done += 1
         if self.on_epoch is not None:
             self.on_epoch({**line, "member": member, "progress": self.done / self.total})
 
 
-def _candidates(settings: Settings, training: Panel, validation: Panel | None) -> list[_Candidate]:
+def candidates(settings: Settings, training: Panel, validation: Panel | None) -> list[Candidate]:
     """List what the network may see: the clock or not; no inputs too, where the linear part wants none."""
     clocks = settings.clocks(training, judged=validation is not None)
     listed = [_candidate(settings, training, validation, clock) for clock in clocks]
@@ -271,7 +278,7 @@ def _candidate(
     clock: tuple[Cycle, ...],
     *,
     blind: bool = False,
-) -> _Candidate:
+) -> Candidate:
     recipe = Recipe.of(
         training,
         validation,
@@ -292,10 +299,11 @@ def _candidate(
         memory_activation=settings.memory_activation,
     )
     judged = None if validation is None else recipe(validation).panel
-    return _Candidate(recipe, architecture, prepared, judged)
+    return Candidate(recipe, architecture, prepared, judged)
 
 
-def _stacked(members: list[Trained]) -> Weights:
+def stacked(members: list[Trained]) -> Weights:
+    """Give the weights of members as matrices with a leading axis of members."""
     stacks: list[Mapping[str, Any]] = [one.weights.as_dict() for one in members]
     return Weights(**{name: np.stack([one[name] for one in stacks]) for name in stacks[0]})
 
@@ -334,17 +342,3 @@ def _beside_simple_models(fitted: Fitted, validation: Panel) -> dict[str, float]
             errors["model"],
         )
     return errors
-
-
-def _tails(panel: Panel, recipe: Recipe, rows: int) -> dict[str, Tail]:
-    filled = fill_gaps(panel, recipe.fill, recipe.lead)
-    return {
-        name: Tail(
-            inputs=filled.inputs[last - kept : last].copy(),
-            target=filled.target[last - kept : last].copy(),
-            time=None if not recipe.clock or filled.time is None else filled.time[last - kept : last].copy(),
-        )
-        for name, last, kept in zip(
-            filled.ids, filled.starts[1:], np.minimum(filled.lengths, rows), strict=True
-        )
-    }

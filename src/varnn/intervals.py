@@ -2,13 +2,13 @@
 
 Three things make an interval around a prediction, each with its own job ::
 
-    scale   s_t = m_t exp(w' [u_t, log of recent |errors|, 1])      how large an error to expect now
+    scale   s_t = m_t exp(w' [log(1 + u_t), log(1 + recent |errors|), 1])    how large an error to expect
     bounds  prediction + s_t q(tau)                                 q: quantiles of error / scale
     track   q(tau) <- q(tau) + rate (tau - [error <= s_t q(tau)])   after each label
 
-The scale is a ridge regression of the size of the errors on the hidden layer the prediction was read
-from, so that it knows what the memory knows, and on running means of their size; m_t is a running mean
-of how much larger they are than it says, which is quick to follow a change the training rows never saw.
+The scale is a regression of the size of the errors on the hidden layer the prediction was read from, so
+that it knows what the memory knows, and on running means of their size; m_t is a running mean of how much
+larger they are than it says, which follows a change that the rows it was learnt from never saw.
 The quantiles start as they are on validation rows. Tracking them (the online gradient of the quantile
 loss, which is what adaptive conformal prediction does) keeps the share of labels below each one at tau
 whatever happens to the errors: the sum of tau - [..] is bounded by q over rate, so that coverage can be
@@ -18,7 +18,7 @@ Shapes: n series in step, K hidden units, T quantiles, L levels.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from statistics import NormalDist
@@ -30,17 +30,19 @@ import numpy.typing as npt
 from varnn.errors import ConfigError
 
 Doubles = npt.NDArray[np.float64]
+Seen = tuple[npt.NDArray[Any], Doubles, npt.NDArray[np.int64]]  # hidden (N, K), errors (N,), starts
 
 TAUS = np.array([0.005, 0.025, 0.05, 0.1, 0.25, 0.4, 0.6, 0.75, 0.9, 0.95, 0.975, 0.995])
 HIGHEST_LEVEL = 0.99
 _PROBITS = np.array([NormalDist().inv_cdf(float(tau)) for tau in TAUS])
-_RATE = 0.03  # of tracking, in units of the scale
-_FAST, _SLOW = 0.8, 0.98  # how much running means of |error| keep a row
-_LEVEL = 0.985  # and that of |error| / scale, in which
-_LARGEST = 5.0  # one error counts as no more than this
-_LEAST = 0.05  # added to sizes before their logarithm, in units of the usual size
-_RIDGE = 1e-3
-_RECENT = 3  # regressors besides the hidden layer and the constant
+_RATE = 0.05  # of tracking, in units of the scale
+_NEWS = np.array([0.2, 0.02, 1.0])  # weight of the last |error| in its running means: fast, slow, itself
+_LEVEL_NEWS = 0.01  # and that of the last |error| / scale in m, where
+_LARGEST = 10.0  # one error counts as no more than so many times what was expected
+_LEAST = 0.05  # of the usual size: errors below it are all alike
+_RIDGE = 0.1  # on regressors of unit variance
+_STEPS = 20  # of Fisher scoring, which is at rest after about ten
+_BOUND = 10.0  # of the logarithm of a scale, either way
 
 
 class Interval(NamedTuple):
@@ -62,7 +64,7 @@ class Spread:
     Parameters
     ----------
     weights
-        Of [hidden layer, recent sizes, 1]: (K + 4,).
+        Of the logarithms of [1 + hidden layer, 1 + recent sizes], and of 1: (K + 4,).
     unit
         Usual size of an error: its median on validation rows.
     quantiles
@@ -83,26 +85,45 @@ class Spread:
         later_errors: Doubles,
         later_starts: npt.NDArray[np.int64],
     ) -> "Spread":
-        """Learn scales from training rows, and quantiles from later ones: hidden (N, K), errors (N,)."""
+        """Learn from training rows and later ones: hidden (N, K), errors (N,).
+
+        A network has seen the labels of its training rows, so its errors there are smaller than elsewhere
+        and obey their own law. They are many, though: they say which hidden units go with large errors.
+        By how much, and what recent errors tell beside them, is learnt from the later rows.
+        """
         sizes = np.abs(later_errors)
         unit = float(np.nanmedian(sizes)) or float(np.nanmean(sizes)) or 1.0
-        known = ~np.isnan(errors)
-        regressors = np.column_stack([hidden, _recent_sizes(errors / unit, starts), np.ones(len(errors))])
-        regressors = regressors[known].astype(np.float64)
-        wanted = np.log(np.abs(errors[known]) / unit + _LEAST)
-        moments = regressors.T @ regressors / len(wanted)
-        moments[np.diag_indices_from(moments)] += _RIDGE * np.trace(moments) / len(moments)
-        weights = np.linalg.solve(moments, regressors.T @ wanted / len(wanted))
-        blank = cls(weights=weights, unit=unit, quantiles=np.zeros(len(TAUS)))
-        scales = blank.scales(later_hidden, _recent_sizes(later_errors / unit, later_starts))
-        ratios = later_errors / scales / _levels(later_errors / scales, later_starts)
-        return cls(weights=weights, unit=unit, quantiles=np.quantile(ratios[~np.isnan(ratios)], TAUS))
-
-    def scales(self, hidden: npt.NDArray[Any], recent: Doubles) -> Doubles:
-        """Give scales in the target's units: hidden (n, K), logarithms of recent sizes (n, 3) -> (n,)."""
         width = hidden.shape[1]
-        exponent = hidden @ self.weights[:width] + recent @ self.weights[width:-1] + self.weights[-1]
-        return np.asarray(self.unit * np.exp(np.clip(exponent, -10, 10)))
+        direction = _fit_sizes(_regressors(hidden, errors / unit, starts), errors / unit)[:width]
+        later = _regressors(later_hidden, later_errors / unit, later_starts)
+        few = np.column_stack([later[:, :width] @ direction, later[:, width:]])
+        share, *others = _fit_sizes(few, later_errors / unit)
+        blank = cls(
+            weights=np.concatenate([share * direction, others]), unit=unit, quantiles=np.zeros(len(TAUS))
+        )
+        ratios = later_errors / blank.scales(later)
+        ratios /= _levels(ratios, later_starts)
+        quantiles = np.quantile(ratios[~np.isnan(ratios)], TAUS)
+        return cls(weights=blank.weights, unit=unit, quantiles=quantiles)
+
+    def moved(self, before: Seen, after: Seen) -> "Spread":
+        """Give the spread of another network from what both show on training rows: hidden, errors, starts.
+
+        Its hidden units are others, so which of them go with large errors is learnt anew; all that was
+        learnt from later rows stays.
+        """
+        old, new = (
+            _fit_sizes(_regressors(hidden, errors / self.unit, starts), errors / self.unit)[: hidden.shape[1]]
+            for hidden, errors, starts in (before, after)
+        )
+        size = float(old @ old)
+        share = float(self.weights[: len(old)] @ old) / size if size else 0.0
+        return replace(self, weights=np.concatenate([share * new, self.weights[len(old) :]]))
+
+    def scales(self, regressors: Doubles) -> Doubles:
+        """Give scales in the target's units, before m: logarithms (n, K + 3) -> (n,)."""
+        exponent = regressors @ self.weights[:-1] + self.weights[-1]
+        return np.asarray(self.unit * np.exp(np.minimum(np.maximum(exponent, -_BOUND), _BOUND)))
 
 
 class Tracker:
@@ -110,49 +131,58 @@ class Tracker:
 
     def __init__(self, spread: Spread, n_series: int) -> None:
         self.spread = spread
-        self.quantiles = np.tile(spread.quantiles, (n_series, 1))  # (n, T)
-        self.sizes = np.ones((n_series, _RECENT))  # fast and slow mean, and the last: in usual sizes
-        self.levels = np.ones(n_series)  # m
+        width = len(spread.weights) - len(_NEWS) - 1
+        # Quantiles; running means of sizes, in units of the least; m.
+        start = np.concatenate([spread.quantiles, np.full(len(_NEWS), 1 / _LEAST), [1.0]])
+        self._state = np.tile(start, (n_series, 1))
+        self._regressors = np.zeros((n_series, width + len(_NEWS)))
         self._expected = np.full(n_series, spread.unit)  # scales before m
         self._scales = self._expected
+        self._width = width
 
     def expect(self, hidden: npt.NDArray[Any]) -> None:
         """Take in the hidden layers (n, K) the coming predictions are read from."""
-        self._expected = self.spread.scales(hidden, np.log(self.sizes + _LEAST))
-        self._scales = self._expected * self.levels
+        self._regressors[:, : self._width] = hidden
+        self._regressors[:, self._width :] = self._state[:, len(TAUS) : -1]
+        np.log1p(self._regressors, out=self._regressors)
+        self._expected = self.spread.scales(self._regressors)
+        self._scales = self._expected * self._state[:, -1]
 
     def bounds(self, levels: Doubles) -> tuple[Doubles, Doubles]:
         """Give how far below and above the predictions the intervals reach: (n, L) each."""
-        below, above = (_at(self.quantiles, tau) for tau in ((1 - levels) / 2, (1 + levels) / 2))
+        right, share = _between(tuple(levels))
+        left = self._state[:, right - 1]
+        reach = (left + share * (self._state[:, right] - left)) * self._scales[:, None]
         # The median may lie off the prediction; an interval never leaves its own prediction out.
-        scales = self._scales[:, None]
-        return np.minimum(below * scales, 0), np.maximum(above * scales, 0)
+        return np.minimum(reach[:, : len(levels)], 0), np.maximum(reach[:, len(levels) :], 0)
 
     def observe(self, errors: npt.NDArray[Any]) -> None:
         """Take in the errors (n,) of these predictions; NaN leaves its series as it is."""
         known = ~np.isnan(errors)
-        if not known.any():
-            return
-        errors = np.where(known, errors, 0)
-        hit = errors[:, None] <= self._scales[:, None] * self.quantiles
-        self.quantiles += (_RATE * known)[:, None] * (TAUS - hit)
-        np.maximum.accumulate(self.quantiles, axis=1, out=self.quantiles)  # quantiles never cross
-        size = np.abs(errors) / self.spread.unit
-        news = np.column_stack([size, size, size])
-        keep = np.where(known[:, None], [_FAST, _SLOW, 0.0], 1.0)
-        self.sizes += (1 - keep) * (news - self.sizes)
-        excess = np.minimum(np.abs(errors) / self._expected, _LARGEST * self.levels)
-        self.levels += (1 - _LEVEL) * known * (excess - self.levels)
+        if known.all():
+            self._learn(slice(None), errors)
+        elif known.any():
+            self._learn(known, errors[known])
 
     def state(self) -> Doubles:
         """Give all that later intervals depend on: (n, T + 4)."""
-        return np.column_stack([self.quantiles, self.sizes, self.levels])
+        return self._state.copy()
 
     def restore(self, state: Doubles) -> None:
         """Take over what :meth:`state` gave."""
-        self.quantiles[...] = state[:, : len(TAUS)]
-        self.sizes[...] = state[:, len(TAUS) : -1]
-        self.levels[...] = state[:, -1]
+        self._state[...] = state
+
+    def _learn(self, rows: Any, errors: Doubles) -> None:
+        """Learn from the errors of some series."""
+        state, expected = self._state[rows], self._expected[rows]
+        quantiles, means, level = state[:, : len(TAUS)], state[:, len(TAUS) : -1], state[:, -1]
+        hit = errors[:, None] <= self._scales[rows, None] * quantiles
+        quantiles += _RATE * (TAUS - hit)
+        np.maximum.accumulate(quantiles, axis=1, out=quantiles)  # quantiles never cross
+        sizes = np.abs(errors)
+        means += _NEWS * ((sizes / (_LEAST * self.spread.unit))[:, None] - means)
+        level += _LEVEL_NEWS * (np.minimum(sizes / expected, _LARGEST * level) - level)
+        self._state[rows] = state
 
 
 def follow(
@@ -212,41 +242,59 @@ def check_levels(interval: float | Sequence[float]) -> Doubles:
     return levels
 
 
-def _at(quantiles: Doubles, taus: Doubles) -> Doubles:
-    """Read quantiles (n, T) at other probabilities, by straight lines between normal quantiles: (n, L)."""
-    right, share = _between(tuple(taus))
-    left = quantiles[:, right - 1]
-    return np.asarray(left + share * (quantiles[:, right] - left))
-
-
 @lru_cache(maxsize=64)
-def _between(taus: tuple[float, ...]) -> tuple[npt.NDArray[np.intp], Doubles]:
-    """Give where probabilities lie between those tracked: the next one, and how far towards it."""
+def _between(levels: tuple[float, ...]) -> tuple[npt.NDArray[np.intp], Doubles]:
+    """Give where the bounds of levels lie between the quantiles tracked, all lower ones first.
+
+    The next quantile, and how far towards it on a line through normal quantiles: (2 L,) each.
+    """
+    taus = [(1 - level) / 2 for level in levels] + [(1 + level) / 2 for level in levels]
     probits = np.array([NormalDist().inv_cdf(tau) for tau in taus])
     right = np.clip(np.searchsorted(_PROBITS, probits), 1, len(_PROBITS) - 1)
     return right, (probits - _PROBITS[right - 1]) / (_PROBITS[right] - _PROBITS[right - 1])
 
 
-def _recent_sizes(errors: Doubles, starts: npt.NDArray[np.int64]) -> Doubles:
-    """Give logarithms of what `Tracker.sizes` would be before each row, in usual sizes: (N, 3)."""
-    recent = np.empty((len(errors), _RECENT))
-    keep = np.array([_FAST, _SLOW, 0.0])
+def _regressors(hidden: npt.NDArray[Any], errors: Doubles, starts: npt.NDArray[np.int64]) -> Doubles:
+    """Give what `Tracker.expect` would see at each row, errors being in usual sizes: (N, K + 3)."""
+    recent = np.empty((len(errors), len(_NEWS)))
     for first, last in pairwise(starts):
-        sizes = np.ones(_RECENT)
+        means = np.ones(len(_NEWS))
         for row in range(first, last):
-            recent[row] = sizes
+            recent[row] = means
             if not np.isnan(errors[row]):
-                sizes = keep * sizes + (1 - keep) * abs(errors[row])
-    return np.log(recent + _LEAST)
+                means = means + _NEWS * (abs(errors[row]) - means)
+    return np.asarray(np.log1p(np.column_stack([hidden, recent / _LEAST])))
+
+
+def _fit_sizes(regressors: Doubles, errors: Doubles) -> Doubles:
+    """Regress |errors| on exp(w' [regressors, 1]): (N, R), (N,) -> (R + 1,).
+
+    Sizes are taken as gamma distributed: for these, Fisher scoring solves the same small system at each
+    step. Regressing their logarithms would be one step, but mind the smallest errors most.
+    """
+    known = ~np.isnan(errors)
+    sizes = np.abs(errors[known]) + _LEAST
+    centre, deviation = regressors[known].mean(axis=0), regressors[known].std(axis=0)
+    deviation[deviation <= 1e-6 * deviation.max()] = np.inf  # a unit that is never on gets no weight
+    standard = (regressors[known] - centre) / deviation
+    moments = standard.T @ standard / len(sizes) + _RIDGE * np.eye(len(centre))
+    weights, constant = np.zeros(len(centre)), np.log(sizes.mean())
+    for _ in range(_STEPS):
+        exponent = np.clip(standard @ weights + constant, -_BOUND, _BOUND)
+        excess = np.minimum(sizes / np.exp(exponent), _LARGEST) - 1
+        weights += np.linalg.solve(moments, standard.T @ excess / len(sizes) - _RIDGE * weights)
+        constant += np.log1p(excess.mean())
+    weights /= deviation
+    return np.append(weights, constant - centre @ weights)
 
 
 def _levels(ratios: Doubles, starts: npt.NDArray[np.int64]) -> Doubles:
-    """Give what `Tracker.levels` would be before each row, from errors over expected scales: (N,)."""
+    """Give what m would be before each row, from errors over expected scales: (N,)."""
     levels = np.empty(len(ratios))
     for first, last in pairwise(starts):
         level = 1.0
         for row in range(first, last):
             levels[row] = level
             if not np.isnan(ratios[row]):
-                level += (1 - _LEVEL) * (min(abs(ratios[row]), _LARGEST * level) - level)
+                level += _LEVEL_NEWS * (min(abs(ratios[row]), _LARGEST * level) - level)
     return levels

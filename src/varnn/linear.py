@@ -17,6 +17,7 @@ a candidate costs one small solve, whatever the number of rows.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +49,8 @@ class LinearPart:
         Coefficients b of the last changes of the label, the latest first: (L,).
     of_inputs
         Coefficients c of the inputs now, one row ago, ...: (lags + 1, D), without rows if inputs are unseen.
+    ridge
+        The penalty it was fitted with.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class LinearPart:
     of_last: float
     of_changes: Doubles
     of_inputs: Doubles
+    ridge: float = 0.0
 
     @classmethod
     def fit(cls, training: Panel, validation: Panel | None) -> "LinearPart":
@@ -78,16 +82,21 @@ class LinearPart:
         layout = _Layout.of(training)
         moments = _moments(training, layout)
         judged = None if validation is None else _moments(validation, layout)
-        if judged is None or judged.rows == 0:
-            labels, inputs, ridge = DEFAULT
-            return layout.fold(*moments.solve(layout.columns(labels, inputs), ridge))
-        candidates = [
-            moments.solve(layout.columns(labels, inputs), ridge)
-            for labels in LABEL_LAGS
-            for inputs in layout.input_lags
-            for ridge in RIDGES
-        ]
-        return layout.fold(*min(candidates, key=lambda one: judged.error(*one)))
+        forms = [DEFAULT]
+        if judged is not None and judged.rows > 0:
+            forms = list(product(LABEL_LAGS, layout.input_lags, RIDGES))
+        parts = [moments.solve(layout.columns(labels, inputs), ridge) for labels, inputs, ridge in forms]
+        best = 0
+        if judged is not None and len(parts) > 1:
+            best = int(np.argmin([judged.error(*one) for one in parts]))
+        return replace(layout.fold(*parts[best]), ridge=forms[best][2])
+
+    def refitted(self, training: Panel) -> "LinearPart":
+        """Fit the same form to other rows."""
+        layout = _Layout.of(training)
+        columns = layout.columns(len(self.of_changes), len(self.of_inputs) - 1)
+        found = layout.fold(*_moments(training, layout).solve(columns, self.ridge))
+        return replace(found, ridge=self.ridge)
 
     def anchors(self, panel: Panel) -> Doubles:
         """Give every row's anchor, from labels before it and inputs up to it: (N,)."""

@@ -1,8 +1,9 @@
 """Fitted <-> one ``.varnn`` file: safetensors with a versioned JSON header, never pickle.
 
 The header (the ``varnn`` entry of the safetensors metadata) holds the format version, the library
-version, configuration, names and training summary; the tensors hold weights, scaling and the last
-training rows. ``checksum`` covers header and tensors, so a changed byte is noticed.
+version, a card in plain text for people, configuration, names and training summary; the tensors hold
+weights, scaling and the last training rows. ``checksum`` covers header and tensors, so a changed byte is
+noticed.
 """
 
 import hashlib
@@ -10,28 +11,35 @@ import json
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from varnn.adaptation import Adaptation
-from varnn.cell import Architecture, weights_from
 from varnn.errors import ModelFileError
 from varnn.files import write_atomically
-from varnn.fitted import Fitted, Tail
-from varnn.intervals import Spread
-from varnn.recipe import Recipe
+from varnn.fitted import Fitted
+from varnn.forecast import Forecaster
+from varnn.model_card import card
+from varnn.model_parts import Tensors, fitted_from, forecaster_from, forecaster_parts, parts_of, under
 
 FORMAT = 1
 _KEY = "varnn"
+_FORECASTER = "forecaster."  # before the names of its tensors
 
-Tensors = dict[str, npt.NDArray[Any]]
+
+class Contents(NamedTuple):
+    """What a file holds."""
+
+    fitted: Fitted
+    settings: dict[str, Any]
+    forecaster: Forecaster | None
 
 
-def write(path: str | Path, fitted: Fitted, settings: Mapping[str, Any]) -> None:
+def write(
+    path: str | Path, fitted: Fitted, settings: Mapping[str, Any], forecaster: Forecaster | None = None
+) -> None:
     """Save a fitted model, with the constructor settings it was made with.
 
     Parameters
@@ -42,90 +50,42 @@ def write(path: str | Path, fitted: Fitted, settings: Mapping[str, Any]) -> None
         The model.
     settings
         Plain values (they must survive JSON) from which an equal estimator can be made again.
+    forecaster
+        What forecasts several rows ahead; None where nothing does.
     """
-    tensors: Tensors = {f"weights.{name}": array for name, array in fitted.weights.as_dict().items()}
-    tensors |= {f"recipe.{name}": array for name, array in fitted.recipe.arrays().items()}
-    for index, tail in enumerate(fitted.tails.values()):
-        tensors[f"tail.{index}.inputs"] = tail.inputs
-        tensors[f"tail.{index}.target"] = tail.target
-        if tail.time is not None:
-            tensors[f"tail.{index}.time"] = tail.time.astype("datetime64[ns]").astype(np.int64)
-    adaptation = fitted.adaptation
-    if adaptation is not None:
-        tensors["adaptation.gain"] = adaptation.gain
-    spread = fitted.spread
-    if spread is not None:
-        tensors |= {"spread.weights": spread.weights, "spread.quantiles": spread.quantiles}
+    tensors, facts = parts_of(fitted)
     header = {
-        "spread": None if spread is None else spread.unit,
-        "adaptation": None if adaptation is None else adaptation.numbers(),
         "format": FORMAT,
         "library": version("varnn"),
-        "architecture": fitted.architecture.as_dict(),
-        "window": fitted.window,
-        "share": fitted.share,
-        "recipe": fitted.recipe.facts(),
-        "input_names": list(fitted.input_names),
-        "target_name": fitted.target_name,
-        "series": list(fitted.tails),
+        "card": card(fitted, settings),
         "settings": dict(settings),
-        "summary": fitted.summary,
+        **facts,
     }
+    if forecaster is not None:
+        more, header["forecaster"] = forecaster_parts(forecaster)
+        tensors |= {f"{_FORECASTER}{name}": array for name, array in more.items()}
     write_atomically(path, to_bytes(tensors, header))
 
 
-def read(path: str | Path) -> tuple[Fitted, dict[str, Any]]:
-    """Load what :func:`write` saved: the model and its settings."""
+def read(path: str | Path) -> Contents:
+    """Load what :func:`write` saved."""
     place = Path(path)
     if not place.is_file():
         raise ModelFileError(f"there is no model file {str(path)!r}. Check the path.")
     tensors, header = from_bytes(place.read_bytes(), f"{str(path)!r}")
     try:
-        weights = weights_from(_under("weights.", tensors))
-        fitted = Fitted(
-            architecture=Architecture(**header["architecture"]),
-            weights=weights,
-            recipe=Recipe.from_parts(header["recipe"], _under("recipe.", tensors)),
-            window=int(header["window"]),
-            adaptation=_adaptation(header["adaptation"], tensors),
-            spread=_spread(header["spread"], tensors),
-            share=float(header["share"]),
-            input_names=tuple(header["input_names"]),
-            target_name=header["target_name"],
-            tails={
-                name: _tail(_under(f"tail.{index}.", tensors)) for index, name in enumerate(header["series"])
-            },
-            summary=header["summary"],
-        )
-        settings = dict(header["settings"])
+        forecaster = None
+        if header.get("forecaster") is not None:
+            forecaster = forecaster_from(under(_FORECASTER, tensors), header["forecaster"])
+        return Contents(fitted_from(tensors, header), dict(header["settings"]), forecaster)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{str(path)!r} is not a complete model file: {error!r}.") from None
-    shapes = {name: array.shape[1:] for name, array in weights.as_dict().items()}
-    if shapes != fitted.architecture.shapes:
-        raise ModelFileError(f"{str(path)!r} holds weights that do not fit its architecture.")
-    return fitted, settings
 
 
-def _adaptation(numbers: list[float] | None, tensors: Tensors) -> Adaptation | None:
-    if numbers is None:
-        return None
-    forgetting, noise = numbers
-    return Adaptation(forgetting=forgetting, gain=tensors["adaptation.gain"], noise=noise)
-
-
-def _spread(unit: float | None, tensors: Tensors) -> Spread | None:
-    if unit is None:
-        return None
-    return Spread(unit=unit, weights=tensors["spread.weights"], quantiles=tensors["spread.quantiles"])
-
-
-def _tail(tensors: Tensors) -> Tail:
-    time = tensors.get("time")
-    return Tail(
-        inputs=tensors["inputs"],
-        target=tensors["target"],
-        time=None if time is None else time.view("datetime64[ns]"),
-    )
+def read_card(path: str | Path) -> str:
+    """Give the card kept in a model file; empty for files written before there was one."""
+    _, header = from_bytes(Path(path).read_bytes(), f"{str(path)!r}")
+    return str(header.get("card", ""))
 
 
 def to_bytes(tensors: Tensors, header: Mapping[str, Any]) -> bytes:
@@ -167,7 +127,3 @@ def _checksum(tensors: Tensors, header: Mapping[str, Any]) -> str:
         digest.update(f"{name} {array.dtype} {array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
-
-
-def _under(prefix: str, tensors: Tensors) -> Tensors:
-    return {name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)}

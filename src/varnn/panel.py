@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn.errors import DataError, nearest, require
+from varnn.errors import DataError, nearest
+from varnn.files import read_table
 
 if TYPE_CHECKING:
+    import narwhals
     from narwhals.typing import IntoDataFrame
+
+    Columns = dict[str, narwhals.Series[Any]]
 
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.int64]
@@ -160,46 +164,7 @@ class Panel:
         >>> panel.input_names, panel.target.tolist()
         (('heat',), [7.0, 9.0])
         """
-        import narwhals as nw
-
-        from varnn import columns
-
-        table = nw.from_native(frame, eager_only=True)
-        if len(table) == 0:
-            raise DataError("a panel needs at least one row; the table has columns but no rows.")
-        for role, column in (("target", target), ("time", time), ("series", series)):
-            if column is not None and column not in table.columns:
-                raise DataError(
-                    f"{role} column {column!r} is not in the table. {nearest(column, table.columns)}"
-                )
-        ignored: list[str] = []
-        if inputs is None:
-            special = {target, time, series}
-            chosen = [one for one in table.columns if one not in special]
-            ignored = [one for one in chosen if _is_words(table[one])]
-            chosen = [one for one in chosen if one not in ignored]
-        else:
-            chosen = list(inputs)
-            for column in chosen:
-                if column not in table.columns:
-                    raise DataError(
-                        f"input column {column!r} is not in the table. {nearest(column, table.columns)}"
-                    )
-                if column == target:
-                    raise DataError(
-                        f"the target {target!r} cannot also be an input: it is not known when its "
-                        "own row is predicted. Take it out of `inputs`."
-                    )
-        wide = [columns.numbers(table[one], one) for one in chosen]
-        return _grouped(
-            np.column_stack(wide) if wide else np.empty((len(table), 0)),
-            np.full(len(table), np.nan) if target is None else columns.numbers(table[target], target),
-            series=None if series is None else np.asarray(table[series].to_list()),
-            time=None if time is None else columns.times(table[time], time),
-            input_names=tuple(chosen),
-            target_name="y" if target is None else target,
-            ignored=tuple(ignored),
-        )
+        return from_columns(columns_of(frame), target=target, time=time, series=series, inputs=inputs)
 
     @classmethod
     def read(
@@ -223,7 +188,8 @@ class Panel:
         >>> Panel.read(path, target="load", time="date").inputs
         array([[20.5], [ nan]])
         """
-        return cls.from_frame(read_table(Path(path)), target=target, time=time, series=series, inputs=inputs)
+        columns = columns_of(read_table(Path(path)))
+        return from_columns(columns, target=target, time=time, series=series, inputs=inputs)
 
     def __post_init__(self) -> None:
         if len(self.rows) != len(self.target):
@@ -295,9 +261,75 @@ class Panel:
         >>> panel.target, panel.in_caller_order(panel.target)
         (array([1., 3., 2.]), array([1., 2., 3.]))
         """
+        if np.all(self.rows[1:] > self.rows[:-1]):  # in that order already: a long table need not be sorted
+            return values.copy()
         ordered = np.empty_like(values)
         ordered[np.argsort(np.argsort(self.rows))] = values
         return ordered
+
+
+def columns_of(frame: "IntoDataFrame") -> "Columns":
+    """Give the columns of a pandas, polars or pyarrow table by name."""
+    import narwhals as nw
+
+    table = nw.from_native(frame, eager_only=True)
+    return {name: table[name] for name in table.columns}
+
+
+def from_columns(
+    table: "Columns",
+    *,
+    target: str | None,
+    time: str | None = None,
+    series: str | None = None,
+    inputs: Sequence[str] | None = None,
+) -> Panel:
+    """Make a panel from columns, which are taken out of the mapping one by one.
+
+    A file's columns then are not in memory twice. The arguments are those of :meth:`Panel.from_frame`.
+    """
+    from varnn import columns
+
+    names = list(table)
+    n_rows = len(next(iter(table.values()), ()))
+    if n_rows == 0:
+        raise DataError("a panel needs at least one row; the table has columns but no rows.")
+    for role, column in (("target", target), ("time", time), ("series", series)):
+        if column is not None and column not in table:
+            raise DataError(f"{role} column {column!r} is not in the table. {nearest(column, names)}")
+    ignored: list[str] = []
+    if inputs is None:
+        chosen = [one for one in names if one not in {target, time, series}]
+        ignored = [one for one in chosen if _is_words(table[one])]
+        chosen = [one for one in chosen if one not in ignored]
+    else:
+        chosen = list(dict.fromkeys(inputs))
+        for column in chosen:
+            if column not in table:
+                raise DataError(f"input column {column!r} is not in the table. {nearest(column, names)}")
+            if column == target:
+                raise DataError(
+                    f"the target {target!r} cannot also be an input: it is not known when its "
+                    "own row is predicted. Take it out of `inputs`."
+                )
+    times = None if time is None else columns.times(table[time], time)
+    groups = None if series is None else columns.names(table[series], series)
+    labels = np.full(n_rows, np.nan) if target is None else columns.numbers(table.pop(target), target)
+    return _grouped(
+        _side_by_side([columns.numbers(table.pop(one), one) for one in chosen], n_rows),
+        labels,
+        series=groups,
+        time=times,
+        input_names=tuple(chosen),
+        target_name="y" if target is None else target,
+        ignored=tuple(ignored),
+    )
+
+
+def _side_by_side(wide: list[FloatArray], n_rows: int) -> FloatArray:
+    if not wide:
+        return np.empty((n_rows, 0))
+    return wide[0][:, None] if len(wide) == 1 else np.column_stack(wide)
 
 
 def default_names(count: int) -> tuple[str, ...]:
@@ -360,7 +392,7 @@ def _grouped(
         input_names=input_names,
         target_name=target_name,
         time=time,
-        rows=order.astype(np.int64),
+        rows=order.astype(np.int64, copy=False),
         ignored=ignored,
     )
 
@@ -402,6 +434,8 @@ def _is_words(column: Any) -> bool:
     """Tell whether an unnamed column is text to leave out (and not a number column with a bad cell)."""
     from varnn import columns
 
+    if columns.holds_numbers(column):  # quicker than to read them twice
+        return False
     try:
         columns.numbers(column, column.name)
     except DataError:
@@ -409,26 +443,3 @@ def _is_words(column: Any) -> bool:
             raise
         return True
     return False
-
-
-def read_table(path: Path) -> Any:
-    """Read a CSV or Parquet file as a pyarrow table."""
-    if not path.is_file():
-        raise DataError(f"there is no file {str(path)!r}. Check the path.")
-    suffixes = [one.lower() for one in path.suffixes]
-    if suffixes[-1:] in ([".parquet"], [".pq"]):
-        parquet = require("pyarrow.parquet", extra="files", purpose="reading Parquet")
-        reader: Any = parquet.read_table
-    else:
-        csv = require("pyarrow.csv", extra="files", purpose="reading CSV")
-        tabs = ".tsv" in suffixes or ".tab" in suffixes
-
-        def reader(source: str) -> Any:
-            return csv.read_csv(source, parse_options=csv.ParseOptions(delimiter="\t" if tabs else ","))
-
-    pyarrow = require("pyarrow", extra="files", purpose="reading tables")
-    try:
-        return reader(str(path))
-    except (pyarrow.ArrowException, OSError) as error:
-        first_line = str(error).splitlines()[0]
-        raise DataError(f"{str(path)!r} cannot be read as a table: {first_line}") from None

@@ -10,7 +10,7 @@ and so are the numbers.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -86,12 +86,22 @@ class Recipe:
         """Learn from training rows; validation rows choose the form of the linear part."""
         given = Scaling.of(training, scale)
         recipe = cls(scaling=given, fill=fill, lead=given.input_lead, blind=blind, clock=clock, peers=peers)
-        if not linear:
-            return replace(recipe, scaling=Scaling.of(recipe._seen(training), scale))
-        filled = recipe._filled(training)
-        judged = None if validation is None else recipe._filled(validation)
-        recipe = replace(recipe, linear=LinearPart.fit(filled, judged))
-        return replace(recipe, scaling=Scaling.of(recipe._split(filled).panel, scale))
+        if linear:
+            judged = None if validation is None else recipe._filled(validation)
+            recipe = replace(recipe, linear=LinearPart.fit(recipe._filled(training), judged))
+        return recipe._scaled(training, scale)
+
+    def refitted(self, training: Panel, scale: Scale) -> "Recipe":
+        """Learn anew from other rows, in the form that was chosen before."""
+        recipe = replace(self, lead=Scaling.of(training, scale).input_lead)
+        if self.linear is not None:
+            recipe = replace(recipe, linear=self.linear.refitted(recipe._filled(training)))
+        return recipe._scaled(training, scale)
+
+    def _scaled(self, training: Panel, scale: Scale) -> "Recipe":
+        """Measure what the network will see of the training rows."""
+        rows = self._seen(training) if self.linear is None else self._split(self._filled(training)).panel
+        return replace(self, scaling=Scaling.of(rows, scale))
 
     @property
     def takes_rows_as_they_are(self) -> bool:
@@ -243,8 +253,9 @@ def _from_arrays(kind: type[_Part], prefix: str, arrays: Mapping[str, Doubles]) 
     """Make a record of numbers and arrays from its fields; what is a number in it is one again."""
     values: dict[str, Any] = {}
     for field in fields(kind):
-        array = arrays[f"{prefix}.{field.name}"]
-        values[field.name] = array.item() if field.type is float else array
+        name = f"{prefix}.{field.name}"
+        if name in arrays or field.default is MISSING:  # a file may be older than a field with a default
+            values[field.name] = arrays[name].item() if field.type is float else arrays[name]
     return kind(**values)
 
 

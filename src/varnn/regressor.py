@@ -12,23 +12,27 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from varnn import model_file
-from varnn.adaptation import check_forgetting
+from varnn import model_card, model_file
 from varnn.cell import MemoryActivation, Residual, Variant
-from varnn.clock import CYCLES
-from varnn.errors import ConfigError, DataError, check_choice, require
+from varnn.closed_loop import continue_from_training
+from varnn.errors import DataError, require
+from varnn.estimator_exchange import ExchangeMixin
+from varnn.estimator_forecast import ForecastMixin
+from varnn.estimator_input import RowSeries, panel_from
+from varnn.estimator_settings import check_settings, plain_settings
 from varnn.intervals import Interval, check_levels
 from varnn.panel import FloatArray, Panel, default_names
-from varnn.preparation import FILLS, SCALES, Fill, Scale, split_in_time
-from varnn.stream import Stream, continue_from_training
+from varnn.preparation import Fill, Scale, split_in_time
+from varnn.stream import Stream
 
 if TYPE_CHECKING:
+    from varnn.diagnostics import Diagnosis
     from varnn.fitting import Settings
 
 
-class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """One-step regression whose own recent errors are a learned memory.
 
     At row t the model sees the inputs x_t, and inputs and labels of the ``window - 1`` rows before
@@ -66,6 +70,12 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         epoch.
     patience : int or None
         Epochs without a better validation loss after which training ends; None never ends early.
+    averaging : float
+        Share that a running mean of the weights keeps with each step; the mean is what is judged and
+        kept. 0 keeps the weights themselves.
+    refit : bool
+        Once everything is chosen, train again on all rows, those held out by ``validation_fraction``
+        too. Rows given as ``validation`` are never trained on.
     ensemble : int
         Members trained from consecutive seeds, whose predictions are averaged.
     linear : bool
@@ -83,6 +93,10 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         validation rows.
     intervals : bool
         Learn how large errors are, so that predictions can come with intervals.
+    horizon : int
+        Rows ahead that :meth:`forecast` can look; above 1, a second network is trained for it.
+    known_inputs : list of str or None
+        Inputs that are known in the future, and given to :meth:`forecast`.
     scale : {"standard", "minmax", "none"}
         Scaling of inputs and target, with statistics of the training rows.
     fill : {"forward", "interpolate", "zero", "none"}
@@ -135,10 +149,12 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         residual: Residual = "projected",
         epochs: int | None = None,
         batch_size: int | None = None,
-        learning_rate: float = 2e-3,
+        learning_rate: float = 4e-3,
         schedule: Literal["constant", "cosine"] = "cosine",
         validation_fraction: float = 0.2,
-        patience: int | None = None,
+        patience: int | None = 8,
+        averaging: float = 0.99,
+        refit: bool = True,
         ensemble: int = 4,
         linear: bool = True,
         calendar: Literal["auto"] | Sequence[str] | None = "auto",
@@ -146,6 +162,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         adapt: Literal["rls"] | None = "rls",
         forgetting: float | Literal["auto"] = "auto",
         intervals: bool = True,
+        horizon: int = 1,
+        known_inputs: Sequence[str] | None = None,
         scale: Scale = "standard",
         fill: Fill = "forward",
         device: str = "auto",
@@ -167,6 +185,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.schedule = schedule
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.averaging = averaging
+        self.refit = refit
         self.ensemble = ensemble
         self.linear = linear
         self.calendar = calendar
@@ -174,6 +194,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.adapt = adapt
         self.forgetting = forgetting
         self.intervals = intervals
+        self.horizon = horizon
+        self.known_inputs = known_inputs
         self.scale = scale
         self.fill = fill
         self.device = device
@@ -203,6 +225,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             "learning_rate": 3e-3,
             "schedule": "constant",
             "patience": 50,
+            "averaging": 0.0,
+            "refit": False,
             "ensemble": 1,
             "linear": False,
             "calendar": None,
@@ -218,7 +242,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         X: Any,
         y: Any = None,
         *,
-        series: Sequence[object] | npt.NDArray[Any] | None = None,
+        series: RowSeries = None,
         validation: Panel | None = None,
         on_epoch: Callable[[dict[str, float]], None] | None = None,
     ) -> VARNNRegressor:
@@ -237,7 +261,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         on_epoch
             Called after each epoch with its line of ``history_``.
         """
-        self._check_settings()
+        check_settings(self.get_params(deep=False))
         panel = self._panel(X, y, series, fitting=True)
         if validation is None:
             share = self.validation_fraction
@@ -257,7 +281,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         X: Any,
         y: Any = None,
         *,
-        series: Sequence[object] | npt.NDArray[Any] | None = None,
+        series: RowSeries = None,
         interval: float | Sequence[float] | None = None,
     ) -> Any:
         """Predict every row one step ahead, from labels before that row only.
@@ -304,10 +328,10 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             found = Interval(found.prediction, found.lower[:, 0], found.upper[:, 0])
         return found if in_panel_order else Interval(*(panel.in_caller_order(one) for one in found))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, series: RowSeries = None) -> float:
         """Give R² of the one-step predictions, over rows whose label is known."""
         check_is_fitted(self, "fitted_")
-        panel = self._panel(X, y, None, fitting=False)
+        panel = self._panel(X, y, series, fitting=False)
         known = ~np.isnan(panel.target)
         weights = None if sample_weight is None else np.asarray(sample_weight)[panel.rows][known]
         predictions = self.fitted_.predict(panel)
@@ -324,21 +348,23 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         check_is_fitted(self, "fitted_")
         return self.fitted_.memory(self._panel(X, y, None, fitting=False))
 
+    def diagnose(self, X: Any, y: Any = None) -> Diagnosis:
+        """Say what the innovations still hold, where they changed, and whether intervals held."""
+        from varnn.diagnostics import Course, diagnose_course
+
+        check_is_fitted(self, "fitted_")
+        return diagnose_course(Course.of(self.fitted_, self._panel(X, y, None, fitting=False)))
+
     def stream(self, n_series: int | None = None) -> Stream:
         """Start predicting and observing one step at a time; see :class:`Stream`."""
         check_is_fitted(self, "fitted_")
-        return Stream(self.fitted_, n_series)
+        return Stream(self, n_series)
 
     def save(self, path: str | Path) -> None:
         """Write one ``.varnn`` file; :func:`varnn.load` reads it, with or without torch installed."""
         check_is_fitted(self, "fitted_")
-        settings = {
-            name: value.item() if isinstance(value, np.generic) else value
-            for name, value in self.get_params(deep=False).items()
-        }
-        if not isinstance(settings["random_state"], int | None):
-            settings["random_state"] = None  # a generator's state is no setting to come back to
-        model_file.write(path, self.fitted_, settings)
+        settings = plain_settings(self.get_params(deep=False))
+        model_file.write(path, self.fitted_, settings, self.forecaster_)
 
     def _train(
         self,
@@ -348,22 +374,45 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         on_epoch: Callable[[dict[str, float]], None] | None,
     ) -> None:
         require("torch", extra="train", purpose="training")
-        from varnn import fitting
+        from varnn import fitting, forecast_fitting, refitting
 
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = int(check_random_state(seed).randint(2**31 - 1))
 
-        def report(line: dict[str, float]) -> None:
-            if self.verbose:
-                _print_epoch(line)
-            if on_epoch is not None:
-                on_epoch(line)
+        refit = self.refit and validation is not None and len(panel) > len(training)
+        stages = 1 + refit + (self.horizon > 1)
+
+        def reporter(stage: int) -> Callable[[dict[str, float]], None]:
+            def report(line: dict[str, float]) -> None:
+                line = {**line, "progress": (stage + line["progress"]) / stages}
+                if self.verbose:
+                    _print_epoch(line)
+                if on_epoch is not None:
+                    on_epoch(line)
+
+            return report
 
         judged = None if validation is None or len(validation) == 0 else validation
-        self.fitted_ = fitting.fit(
-            self.settings(), training, judged, rows=panel, seed=int(seed), on_epoch=report
-        )
+        rows, settings = (training, judged), self.settings()
+        seed = int(seed)
+        self.fitted_ = fitting.fit(settings, *rows, rows=panel, seed=seed, on_epoch=reporter(0))
+        if refit:
+            self.fitted_ = refitting.refit(
+                self.fitted_, settings, training, panel, seed=seed, on_epoch=reporter(1)
+            )
+        self.forecaster_ = None
+        if self.horizon > 1:
+            self.forecaster_ = forecast_fitting.fit_forecaster(
+                settings,
+                *rows,
+                rows=panel if refit else None,
+                horizon=self.horizon,
+                known=self.known_inputs or (),
+                seed=seed,
+                on_epoch=reporter(stages - 1),
+            )
+        self.fitted_.summary["period"] = model_card.period(panel.time)
         self.history_ = self.fitted_.summary["history"]
         self.n_features_in_ = panel.n_inputs
 
@@ -377,14 +426,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             values["calendar"] = tuple(self.calendar)
         return Settings(**values)
 
-    def _panel(
-        self,
-        X: Any,
-        y: Any,
-        series: Sequence[object] | npt.NDArray[Any] | None,
-        *,
-        fitting: bool,
-    ) -> Panel:
+    def _panel(self, X: Any, y: Any, series: RowSeries, *, fitting: bool) -> Panel:
         if isinstance(X, Panel):
             if y is not None or series is not None:
                 raise DataError(
@@ -393,25 +435,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             if fitting:
                 self._set_names(X.input_names)
             return X
-        if fitting and y is None:
-            raise DataError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. "
-                "Give fit(X, y), or a Panel."
-            )
-        try:
-            checked = validate_data(
-                self, X, reset=fitting, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
-            )
-        except ValueError as error:
-            raise DataError(str(error)) from None
-        names = getattr(self, "feature_names_in_", None)
-        return Panel.from_arrays(
-            checked,
-            None if y is None else _labels(y, len(checked)),
-            series=series,
-            input_names=None if names is None else [str(one) for one in names],
-            target_name="y" if fitting else self.fitted_.target_name,
-        )
+        target = "y" if fitting else self.fitted_.target_name
+        return panel_from(self, X, y, series, fitting=fitting, target_name=target)
 
     def _set_names(self, names: Sequence[str]) -> None:
         """Keep names as scikit-learn does: only when the inputs came with some."""
@@ -419,29 +444,9 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         if tuple(names) != default_names(len(names)):
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
-    def _check_settings(self) -> None:
-        check_choice("scale", self.scale, SCALES)
-        check_choice("fill", self.fill, FILLS)
-        if not 0 <= self.validation_fraction < 1:
-            raise ConfigError(f"validation_fraction must be in [0, 1); got {self.validation_fraction}.")
-        if self.ensemble < 1:
-            raise ConfigError(f"ensemble must be at least 1; got {self.ensemble}.")
-        if self.peers and not self.linear:
-            raise ConfigError(
-                "peers=True needs linear=True: a row sees what the linear part left to its peers."
-            )
-        if self.calendar is not None and self.calendar != "auto":
-            for cycle in self.calendar:
-                check_choice("calendar", cycle, CYCLES)
-        if self.adapt is not None:
-            check_choice("adapt", self.adapt, ("rls",))
-        check_forgetting(self.forgetting)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.target_tags.required = True
-        tags.non_deterministic = False
         return tags
 
 
@@ -460,30 +465,14 @@ def load(path: str | Path) -> VARNNRegressor:
     >>> bool((varnn.load(path).predict(X, X[:, 0]) == model.predict(X, X[:, 0])).all())
     True
     """
-    fitted, settings = model_file.read(path)
+    fitted, settings, forecaster = model_file.read(path)
     known = VARNNRegressor().get_params(deep=False)
     model = VARNNRegressor(**{name: value for name, value in settings.items() if name in known})
-    model.fitted_ = fitted
+    model.fitted_, model.forecaster_ = fitted, forecaster
     model.history_ = fitted.summary.get("history", [])
     model.n_features_in_ = len(fitted.input_names)
     model._set_names(fitted.input_names)
     return model
-
-
-def _labels(y: Any, n_rows: int) -> FloatArray:
-    """Read labels as scikit-learn does: a column is flattened, infinity is refused, NaN is missing."""
-    from sklearn.utils import check_array, column_or_1d
-
-    try:
-        labels = check_array(
-            y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
-        )
-        flat: FloatArray = column_or_1d(labels, warn=True)
-    except ValueError as error:
-        raise DataError(str(error)) from None
-    if len(flat) != n_rows:
-        raise DataError(f"X and y must have the same number of rows; got {n_rows} and {len(flat)}.")
-    return flat
 
 
 def _print_epoch(line: dict[str, float]) -> None:

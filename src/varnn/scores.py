@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -67,12 +67,15 @@ class Comparison:
         Labels of the scored rows, origin after origin.
     later
         Further cuts, with rolling origins.
+    fitted
+        Models by name, as last fitted: from the last seed, at the last origin.
     """
 
     parts: Parts
     scores: list[Score]
     truth: FloatArray
     later: Sequence[Parts] = ()
+    fitted: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def cuts(self) -> list[Parts]:

@@ -9,7 +9,6 @@ checks, units, missing labels, snapshots, and the blocks a fleet is cut into.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,13 @@ import numpy.typing as npt
 from varnn import model_file
 from varnn.adaptation import Adapter
 from varnn.errors import ConfigError, DataError, ModelFileError
-from varnn.fitted import Fitted, Tail
+from varnn.fitted import Fitted
+from varnn.forecast import Forecast, Forecaster
+from varnn.forecast.recent import Recent
 from varnn.intervals import Interval, Tracker, check_levels, known_spread
-from varnn.panel import FloatArray, Panel
-from varnn.preparation import LIMIT, fill_gaps
+from varnn.monitor import Event, Monitor
+from varnn.panel import FloatArray
+from varnn.preparation import LIMIT
 from varnn.recipe import RecipeStream
 from varnn.stream_cell import Block, Matrices, Scratch
 
@@ -40,6 +42,8 @@ class Stream:
         A fitted ``VARNNRegressor``, or its ``fitted_``.
     n_series
         None for one series: x is (D,), y a number. Otherwise n series in step: (n, D) and (n,).
+    forecaster
+        What looks several rows ahead, if anything does; a ``VARNNRegressor`` brings its own.
 
     Examples
     --------
@@ -56,12 +60,15 @@ class Stream:
     True
     """
 
-    def __init__(self, model: Any, n_series: int | None = None) -> None:
+    def __init__(self, model: Any, n_series: int | None = None, forecaster: Forecaster | None = None) -> None:
         if n_series is not None and n_series < 1:
             raise ConfigError(f"n_series must be at least 1; got {n_series}.")
         self.model: Fitted = getattr(model, "fitted_", model)
+        self.forecaster: Forecaster | None = forecaster or getattr(model, "forecaster_", None)
         self.n_series = n_series
         self.steps = 0  # rows observed so far
+        self.monitor: Monitor | None = None  # see `watch`
+        self.events: list[Event] = []  # what the monitor noticed at the last label
         self._open = False  # whether an x was predicted and waits for its label
         self._answer: Any = math.nan
         self._lay_out()
@@ -119,12 +126,72 @@ class Stream:
             )
         labels = self._label(y) if self.n_series is None else self._labels(y)
         innovation = labels - self._answer
+        if self.monitor is not None:
+            self.events = self._noticed(self.monitor, innovation)
         if self._tracker is not None:
             self._tracker.observe(np.atleast_1d(innovation))
         self._remember(labels)
+        if self._recent is not None:
+            self._recent.add(self._x, labels, self._time)
         self.steps += 1
         self._open = False
         return innovation
+
+    def forecast(
+        self,
+        horizon: int | None = None,
+        *,
+        inputs: npt.ArrayLike | None = None,
+        interval: float | Sequence[float] | None = None,
+    ) -> Forecast:
+        """Forecast the rows after the last one observed, as ``model.forecast`` does; changes nothing.
+
+        Parameters
+        ----------
+        horizon
+            Rows ahead; None is the ``horizon`` the model was fitted with.
+        inputs
+            Coming values of the inputs known in the future: (H, inputs), for a fleet (n, H, inputs).
+        interval
+            Level, or levels, of intervals.
+        """
+        if self.forecaster is None or self._recent is None:
+            raise ConfigError(
+                "this stream's model was fitted for one row ahead. Fit with horizon=..., for example 24."
+            )
+        rows = self._recent.panel(self.model.input_names, self.model.target_name)
+        return self.forecaster.forecast(rows, horizon=horizon, inputs=inputs, interval=interval)
+
+    def watch(self, *, coverage: float | None = None, **settings: Any) -> None:
+        """Look out for changes from here on: each ``observe`` then leaves what it noticed in ``events``.
+
+        Parameters
+        ----------
+        coverage
+            Level of intervals, such as 0.9, to watch the coverage of; they need not be asked for.
+        settings
+            Those of :class:`~varnn.monitor.Monitor`: ``false_alarms``, ``warm_up``, ``memory``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from varnn import VARNNRegressor
+        >>> X = np.random.default_rng(0).normal(size=(800, 2))
+        >>> y = X[:, 0] + 0.1 * X[:, 1] * np.where(np.arange(800) < 600, 1, 5)
+        >>> model = VARNNRegressor(epochs=1, hidden_size=4).fit(X[:400, :1], y[:400])
+        >>> live = model.stream()
+        >>> live.watch()
+        >>> for x, label in zip(X[400:, :1], y[400:]):
+        ...     y_hat, innovation = live.predict(x), live.observe(label)
+        ...     for event in live.events:
+        ...         print(event.kind, event.row > 200)
+        variance change True
+        """
+        if coverage is not None:
+            known_spread(self.model.spread)
+        self.monitor = Monitor(self.n_series or 1, coverage=coverage, **settings)
+        self.monitor.rows = self.steps  # events are counted as the stream's rows are
+        self.events = []
 
     def snapshot(self) -> bytes:
         """Give the whole state as bytes, to go on elsewhere with :meth:`restore`."""
@@ -135,6 +202,10 @@ class Stream:
             tensors["adapter"] = self._adapter.state()
         if self._tracker is not None:
             tensors["tracker"] = self._tracker.state()
+        if self.monitor is not None:
+            tensors["monitor"] = self.monitor.state()
+        if self._recent is not None:
+            tensors |= {f"recent.{name}": array for name, array in self._recent.state().items()}
         if self._open:
             tensors["pending"] = self._x
         header = {
@@ -142,12 +213,13 @@ class Stream:
             "format": model_file.FORMAT,
             "steps": self.steps,
             "n_series": self.n_series,
+            "monitor": None if self.monitor is None else self.monitor.settings(),
             "model": self.model.fingerprint,
         }
         return model_file.to_bytes(tensors, header)
 
     @classmethod
-    def restore(cls, model: Any, blob: bytes) -> "Stream":
+    def restore(cls, model: Any, blob: bytes, forecaster: Forecaster | None = None) -> "Stream":
         """Go on from a snapshot, with the model it was taken from.
 
         Examples
@@ -168,7 +240,7 @@ class Stream:
                 "a snapshot can only go on with the model it was taken from; this one belongs to another. "
                 "Load that model, or start a new stream."
             )
-        stream = cls(fitted, header["n_series"])
+        stream = cls(model, header["n_series"], forecaster)
         stream.steps = header["steps"]
         for block, rows in zip(stream._blocks, stream._rows, strict=True):
             block.restore(tensors["states"][..., rows, :])
@@ -178,13 +250,20 @@ class Stream:
             stream._adapter.restore(tensors["adapter"])
         if stream._tracker is not None:
             stream._tracker.restore(tensors["tracker"])
+        if header.get("monitor") is not None:
+            stream.watch(**header["monitor"])
+        if stream.monitor is not None:
+            stream.monitor.restore(tensors["monitor"])
+        recent = {name[7:]: array for name, array in tensors.items() if name.startswith("recent.")}
+        if stream._recent is not None and recent:
+            stream._recent.restore(recent)
         if "pending" in tensors:
             stream._advance(tensors["pending"], header["time"])
         return stream
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by snapshot: the buffers are views of each other, which copies would not be."""
-        return Stream.restore, (self.model, self.snapshot())
+        return Stream.restore, (self.model, self.snapshot(), self.forecaster)
 
     def _lay_out(self) -> None:
         """Make the blocks of series, and buffers for what they take and give."""
@@ -204,6 +283,9 @@ class Stream:
         self._recipe = None if plain else RecipeStream(model.recipe, width, self.n_inputs)
         self._adapter = None if model.adaptation is None else Adapter(model.adaptation, width)
         self._tracker = None if model.spread is None else Tracker(model.spread, width)
+        self._recent = None
+        if self.forecaster is not None:
+            self._recent = Recent(self.forecaster.rows_kept, width, self.n_inputs)
         layers = (model.n_members, width, architecture.hidden_size)
         self._hidden, self._outputs = np.zeros(layers), np.zeros(layers[:-1])  # of the last x
         self._wide = np.zeros(self._shape if plain else (width, architecture.n_inputs))
@@ -306,6 +388,15 @@ class Stream:
             return Interval(self._answer, lower[0], upper[0])
         return Interval(self._answer.copy(), lower, upper)
 
+    def _noticed(self, monitor: Monitor, innovation: Any) -> list[Event]:
+        """Tell the monitor how wrong the open step was, and whether its interval held."""
+        if monitor.coverage is None or self._tracker is None:
+            return monitor.observe(innovation)
+        below, above = self._tracker.bounds(np.array([monitor.coverage]))  # (n, 1)
+        errors = np.atleast_1d(innovation)
+        covered = (below[:, 0] <= errors) & (errors <= above[:, 0])
+        return monitor.observe(innovation, np.where(np.isnan(errors), np.nan, covered))
+
     def _remember(self, labels: Any) -> None:
         """Hand the labels to the blocks, in scaled units and less their anchors."""
         scaling = self._scaling
@@ -328,46 +419,3 @@ class Stream:
             self._adapter.learn(np.where(missing, np.nan, levels))
         for block, rows in zip(self._blocks, self._rows, strict=True):
             block.remember(levels[rows], missing[rows] if some else None)
-
-
-def continue_from_training(model: Fitted, panel: Panel) -> FloatArray:
-    """Predict rows that follow the training rows, with no labels: each prediction is taken as the label.
-
-    Parameters
-    ----------
-    model
-        A fitted model, which keeps the last training rows of each series.
-    panel
-        The rows; their target is not looked at.
-    """
-    pieces = []
-    for index, name in enumerate(panel.ids):
-        if name not in model.tails and not (panel.n_series == 1 == len(model.tails)):
-            raise DataError(
-                f"without labels a prediction goes on after the training rows of its series; series "
-                f"{name!r} was not trained on. Give labels: predict(X, y), or predict(panel)."
-            )
-        tail = model.tails.get(name) or next(iter(model.tails.values()))
-        rows = slice(panel.starts[index], panel.starts[index + 1])
-        pieces.append(
-            _continued(model, tail, panel.inputs[rows], None if panel.time is None else panel.time[rows])
-        )
-    return np.concatenate(pieces)
-
-
-def _continued(
-    model: Fitted, tail: Tail, inputs: FloatArray, time: npt.NDArray[Any] | None
-) -> npt.NDArray[np.float64]:
-    """Go on after the last training rows of one series."""
-    known = len(tail.target)
-    joined = Panel.from_arrays(np.concatenate([tail.inputs, inputs]), None)
-    filled = fill_gaps(joined, model.recipe.fill, model.recipe.lead).inputs
-    times: Any = [None] * len(filled)
-    if tail.time is not None and time is not None:
-        times = np.concatenate([tail.time, time.astype(tail.time.dtype)])
-    live = Stream(replace(model, adaptation=None))  # its own predictions have nothing to teach it
-    predictions = np.empty(len(filled))
-    for row, (x, moment) in enumerate(zip(filled, times, strict=True)):
-        predictions[row] = live.predict(x, time=moment)
-        live.observe(tail.target[row] if row < known else predictions[row])
-    return predictions[known:]

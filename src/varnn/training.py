@@ -13,14 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from threadpoolctl import threadpool_limits
 
-from varnn.cell import Architecture, Weights, initial_weights
+from varnn.cell import Architecture, Weights, initial_weights, look_ahead
 from varnn.engine import Engine, pack, unpack
 from varnn.engine.adam import FlatAdam
 from varnn.engine.choice import EngineName, make_adam, make_engine
@@ -33,6 +33,13 @@ logger = logging.getLogger(__name__)
 
 Schedule = Literal["constant", "cosine"]
 Epoch = dict[str, float]
+
+
+class Ahead(NamedTuple):
+    """Targets of the rows after each row, (N, H - 1): of training and validation rows; NaN is unknown."""
+
+    training: npt.NDArray[np.float32]
+    validation: npt.NDArray[np.float32] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +62,7 @@ class TrainConfig:
     schedule: Schedule = "constant"
     patience: int | None = 10
     gradient_clip: float | None = None
+    averaging: float = 0.0
     device: str = "auto"
     engine: EngineName = "auto"
 
@@ -67,6 +75,8 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise ConfigError(f"{name} must be above 0; got {value}.")
+        if not 0 <= self.averaging < 1:
+            raise ConfigError(f"averaging must be at least 0 and below 1; got {self.averaging}.")
         if self.graded > self.window:
             raise ConfigError(f"graded must be at most window = {self.window}; got {self.graded}.")
         check_choice("schedule", self.schedule, get_args(Schedule))
@@ -108,12 +118,18 @@ def pick_device(name: str) -> torch.device:
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """One network to train: a cell, prepared rows, and the seed its weights and batches are drawn from."""
+    """One network to train: a cell, prepared rows, and the seed its weights and batches are drawn from.
+
+    A cell that looks ahead comes with what it is to see there. With ``stop_after`` training ends after so
+    many epochs of the schedule, as if nothing had come after them.
+    """
 
     architecture: Architecture
     training: Panel
     validation: Panel | None
     seed: int
+    ahead: Ahead | None = None
+    stop_after: int | None = None
 
 
 def train_members(
@@ -144,7 +160,9 @@ def train_members(
                 on_epoch(index, line)
 
         one = members[index]
-        return train(one.architecture, one.training, one.validation, config, one.seed, numbered, stop)
+        rows = (one.training, one.validation)
+        how: dict[str, Any] = {"ahead": one.ahead, "stop_after": one.stop_after}
+        return train(one.architecture, *rows, config, one.seed, numbered, stop, **how)
 
     with _one_thread():
         if pick_device(config.device).type != "cpu":
@@ -152,7 +170,8 @@ def train_members(
             if all(one.training is first.training for one in members):
                 seeds = [one.seed for one in members]
                 cell, rows = first.architecture, (first.training, first.validation)
-                return train_together(cell, *rows, config, seeds, on_epoch, stop)
+                ends = [one.stop_after for one in members]
+                return train_together(cell, *rows, config, seeds, on_epoch, stop, first.ahead, ends)
             return [run(index) for index in range(len(members))]
         if len(members) == 1:
             return [run(0)]
@@ -175,6 +194,8 @@ def train(
     seed: int,
     on_epoch: Callable[[Epoch], None] | None = None,
     stop: Event | None = None,
+    ahead: Ahead | None = None,
+    stop_after: int | None = None,
 ) -> Trained:
     """Fit one cell to the windows of a scaled panel.
 
@@ -192,13 +213,18 @@ def train(
         Called after each epoch with its line of the history.
     stop
         Ends training after the current epoch once it is set, as Ctrl-C does at once.
+    ahead
+        Targets of the rows after each row, for a cell that looks ahead.
+    stop_after
+        Epochs of the schedule to go through; None is all of them.
     """
 
     def numbered(_: int, line: Epoch) -> None:
         if on_epoch is not None:
             on_epoch(line)
 
-    return train_together(architecture, training, validation, config, [seed], numbered, stop)[0]
+    rows = (training, validation)
+    return train_together(architecture, *rows, config, [seed], numbered, stop, ahead, [stop_after])[0]
 
 
 def train_together(
@@ -209,6 +235,8 @@ def train_together(
     seeds: Sequence[int],
     on_epoch: Callable[[int, Epoch], None] | None = None,
     stop: Event | None = None,
+    ahead: Ahead | None = None,
+    stop_after: Sequence[int | None] | None = None,
 ) -> list[Trained]:
     """Fit one cell per seed to the same panels, all in every step; as :func:`train` otherwise.
 
@@ -220,21 +248,28 @@ def train_together(
     inputs, target = (_on(device, one) for one in (training.inputs, training.target))
     alone = len(seeds) == 1
     name = config.engine if alone else "reference"
-    engine = make_engine(name, architecture, inputs, target, config.window, config.graded)
-    judge = None if validation is None else _Judge(architecture, validation, config.window, device)
+    later = None if ahead is None else _on(device, ahead.training)
+    engine = make_engine(name, architecture, inputs, target, config.window, config.graded, later)
+    judge = None
+    if validation is not None:
+        unseen = None if ahead is None else ahead.validation
+        judge = _Judge(architecture, validation, config.window, device, unseen)
     drawn = np.stack([pack(initial_weights(architecture, seed)) for seed in seeds])
     flat = _on(device, drawn[0] if alone else drawn)
     adam = make_adam(engine, flat, config.learning_rate)
     # Apart from the stream the weights came from.
     generators = [np.random.default_rng([seed, 1]) for seed in seeds]
-    best, records = flat.clone(), [_Record() for _ in seeds]
+    lasts = stop_after or [None] * len(seeds)
+    best, records = flat.clone(), [_Record(last or config.epochs) for last in lasts]
+    average = _Average(flat, config.averaging)
     try:
         for epoch in range(1, config.epochs + 1):
             began = time.perf_counter()
             ends = _windows_of_epoch(training, config, epoch)
             order = np.stack([generator.permutation(ends) for generator in generators])
-            losses = _run_epoch(engine, adam, order[0] if alone else order, config, epoch)
-            judged = None if judge is None else judge(flat)
+            losses = _run_epoch(engine, adam, average, order[0] if alone else order, config, epoch)
+            kept = average.weights
+            judged = None if judge is None else judge(kept)
             seconds = time.perf_counter() - began
             for index, record in enumerate(records):
                 if record.ended:
@@ -244,7 +279,7 @@ def train_together(
                     line["validation_loss"] = judged[index]
                 line |= {"learning_rate": adam.learning_rate, "seconds": seconds}
                 if record.add(line, config.patience):
-                    (best if alone else best[index]).copy_(flat if alone else flat[index])
+                    (best if alone else best[index]).copy_(kept if alone else kept[index])
                 if on_epoch is not None:
                     on_epoch(index, line)
             if all(record.ended for record in records) or (stop is not None and stop.is_set()):
@@ -252,8 +287,10 @@ def train_together(
     except KeyboardInterrupt:
         if not records[0].history:
             raise
-        kept = [record.best_epoch for record in records]
-        logger.warning("training interrupted: keeping the weights of epoch %s", kept[0] if alone else kept)
+        epochs = [record.best_epoch for record in records]
+        logger.warning(
+            "training interrupted: keeping the weights of epoch %s", epochs[0] if alone else epochs
+        )
     weights = best.cpu().numpy().reshape(len(seeds), -1)
     return [
         Trained(unpack(architecture, flat), record.history, record.best_epoch)
@@ -265,6 +302,7 @@ def train_together(
 class _Record:
     """What happened to one member, and which of its epochs is the one to keep."""
 
+    last: int
     history: list[Epoch] = field(default_factory=list)
     best_epoch: int = 0
     best_loss: float = math.inf
@@ -275,12 +313,30 @@ class _Record:
         self.history.append(line)
         epoch = len(self.history)
         measured = line.get("validation_loss", -float(epoch))
-        if measured < self.best_loss:
+        better = measured < self.best_loss
+        if better:
             self.best_loss, self.best_epoch = measured, epoch
-            return True
         judged = "validation_loss" in line
-        self.ended = judged and patience is not None and epoch - self.best_epoch >= patience
-        return False
+        tired = judged and patience is not None and epoch - self.best_epoch >= patience
+        self.ended = tired or epoch >= self.last
+        return better
+
+
+class _Average:
+    """A running mean of the weights over the steps of training: less noisy than the weights themselves.
+
+    The first steps count for less, as they start from nowhere: after t steps a mean keeps no more of
+    itself than (1 + t) / (10 + t). With ``keep`` of 0 there is no mean: the weights are their own.
+    """
+
+    def __init__(self, flat: torch.Tensor, keep: float) -> None:
+        self.flat, self.keep, self.steps = flat, keep, 0
+        self.weights = flat.clone() if keep else flat
+
+    def step(self) -> None:
+        if self.keep:
+            self.weights.lerp_(self.flat, 1 - min(self.keep, (1 + self.steps) / (10 + self.steps)))
+            self.steps += 1
 
 
 def _windows_of_epoch(training: Panel, config: TrainConfig, epoch: int) -> Rows:
@@ -314,6 +370,7 @@ def _one_thread() -> Iterator[None]:
 def _run_epoch(
     engine: Engine,
     adam: FlatAdam,
+    average: _Average,
     order: Rows,
     config: TrainConfig,
     epoch: int,
@@ -332,6 +389,7 @@ def _run_epoch(
             norm = torch.linalg.vector_norm(gradient, dim=-1, keepdim=True)
             gradient.mul_((config.gradient_clip / (norm + 1e-12)).clamp(max=1.0))
         adam.step(gradient)
+        average.step()
         total += loss * batch.shape[-1]
     means = [float(one) / rows.shape[-1] for one in total.cpu().reshape(-1)]
     for mean in means:
@@ -344,9 +402,16 @@ def _run_epoch(
 
 
 class _Judge:
-    """Mean squared error of a panel's one-step predictions."""
+    """Mean squared error of a panel's one-step predictions; of a cell that looks ahead, of those too."""
 
-    def __init__(self, architecture: Architecture, panel: Panel, window: int, device: torch.device) -> None:
+    def __init__(
+        self,
+        architecture: Architecture,
+        panel: Panel,
+        window: int,
+        device: torch.device,
+        ahead: npt.NDArray[np.float32] | None = None,
+    ) -> None:
         self.architecture = architecture
         self.window = window
         # Rows with a full window, as in training; where a part is too short for any, all its rows.
@@ -363,17 +428,25 @@ class _Judge:
         arrays = (panel.inputs, panel.target, panel.first_rows)
         self.arrays: tuple[Any, ...] = arrays if self.on_host else tuple(_on(device, one) for one in arrays)
         self.target: npt.NDArray[np.float64] = panel.target[scored].astype(np.float64)
+        self.ahead = None if ahead is None else ahead[scored]
 
     def __call__(self, flat: torch.Tensor) -> list[float]:
         """Score the weights in ``flat``, ([E,] P); on the CPU in NumPy, on views of the same memory."""
         members = flat.reshape(-1, flat.shape[-1])
         weights = unpack(self.architecture, members.numpy() if self.on_host else members)
         inputs, target, first_rows = self.arrays
-        predictions = score(self.architecture, weights, inputs, target, first_rows, self.window).predictions
-        if not self.on_host:
-            predictions = predictions.cpu().numpy()
-        squares = np.square(self.target - predictions[:, self.scored])
-        return [float(one) for one in squares.mean(axis=1)]
+        rows = (inputs, target, first_rows)
+        kept = self.ahead is not None
+        scores = score(self.architecture, weights, *rows, self.window, keep_hidden=kept)
+        losses = np.square(self.target - self._scored(scores.predictions)).mean(axis=1)
+        if self.ahead is not None:
+            later = np.square(self.ahead - self._scored(look_ahead(weights, scores.hidden)))
+            losses += np.nansum(later, axis=(1, 2)) / max(1, np.count_nonzero(~np.isnan(self.ahead)))
+        return [float(one) for one in losses]
+
+    def _scored(self, values: Any) -> npt.NDArray[np.float32]:
+        """Bring values (E, N, ...) home, and keep those of the rows that are scored."""
+        return np.asarray(values if self.on_host else values.cpu().numpy())[:, self.scored]
 
 
 def _on(device: torch.device, array: npt.NDArray[Any]) -> torch.Tensor:

@@ -8,9 +8,9 @@ import sys
 from typing import Any
 
 import typer
-from rich.console import Console
 
-from varnn.cli import bench, compare, datasets, demo, fit, inspect, predict, reproduce, stream
+from varnn.cli import bench, compare, datasets, demo, fit, forecast, inspect, predict, reproduce, stream
+from varnn.cli.terminal import console, is_plain, one_line
 from varnn.errors import VarnnError
 
 app = typer.Typer(
@@ -19,10 +19,12 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None if is_plain() else "rich",
 )
 app.command("demo")(demo.demo)
 app.command("fit")(fit.fit)
 app.command("predict")(predict.predict)
+app.command("forecast")(forecast.forecast)
 app.command("stream")(stream.stream)
 app.command("inspect")(inspect.inspect)
 app.command("compare")(compare.compare)
@@ -52,14 +54,13 @@ _BAD_USE: Any = next(one for one in typer.BadParameter.__mro__ if one.__name__ =
 
 def main() -> None:
     """Run the command; the entry point of the console script."""
-    complaints = Console(stderr=True, soft_wrap=True, highlight=False)
+    complaints = console(stderr=True)
     try:
         code = app(standalone_mode=False)
-    except VarnnError as error:
-        complaints.print(f"[red]error:[/red] {_plain(str(error))}")
-        code = 2
-    except _BAD_USE as error:
-        complaints.print(f"[red]error:[/red] {_plain(error.format_message())}")
+    except (VarnnError, _BAD_USE) as error:
+        said = str(error) if isinstance(error, VarnnError) else error.format_message()
+        complaints.print("[red]error:[/red]", end=" ")
+        complaints.print(one_line(said), markup=False)
         code = 2
     except (typer.Abort, KeyboardInterrupt):
         code = _INTERRUPTED
@@ -69,8 +70,3 @@ def main() -> None:
     if code == _INTERRUPTED:  # typer turns Ctrl-C into this code
         complaints.print("stopped.")
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _plain(message: str) -> str:
-    """Put a message on one line, safe from the console's own markup."""
-    return " ".join(message.split()).replace("[", "\\[")

@@ -187,6 +187,59 @@ def ladder_page(
     write(file, output)
 
 
+@app.command()
+def coverage(
+    data: Annotated[
+        str | None, typer.Option(help="Data sets, separated by semicolons; default: all.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Fits of each data set.", min=1)] = 2,
+    threads: Annotated[int, typer.Option(help="Threads of a fit.", min=1)] = 1,
+    json_path: Json = None,
+) -> None:
+    """See whether intervals hold what they promise, beside split conformal ones and MAPIE's.
+
+    With --json, what is finished is kept after each fit.
+    """
+    from rich.console import Console
+
+    from varnn.bench import coverage as bench
+    from varnn.bench.coverage_page import lines
+    from varnn.bench.record import save
+    from varnn.cli.progress import counting_bar
+    from varnn.errors import check_choice
+
+    chosen = [one.strip() for one in data.split(";")] if data else list(bench.DATA)
+    for name in chosen:
+        check_choice("data", name, bench.DATA)
+    cases = bench.cases(chosen, seeds=seeds)
+    command = " ".join(["varnn", *sys.argv[1:]])
+    found: dict[bench.Case, bench.Found] = {}
+    with counting_bar() as progress:
+        task = progress.add_task("starting", total=len(cases))
+
+        def on_done(case: bench.Case, measured: bench.Found) -> None:
+            found[case] = measured
+            progress.update(task, advance=1, description=str(case))
+            if json_path is not None:
+                tables = bench.tables(found, threads)
+                save(json_path, tables, command, complete=len(found) == len(cases))
+
+        bench.run(cases, threads=threads, on_done=on_done)
+    for line in lines(bench.tables(found, threads)):
+        Console().print(" | ".join(line), highlight=False)
+
+
+@app.command("coverage-page")
+def coverage_page(
+    file: Annotated[Path, typer.Argument(help="File written by `varnn bench coverage --json`.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Markdown page to write.")],
+) -> None:
+    """Turn saved coverage into the page about intervals, and its figure beside it."""
+    from varnn.bench.coverage_page import write
+
+    write(file, output)
+
+
 def _measure(benches: Sequence[str], rounds: int, threads: str, json_path: Path | None) -> None:
     from rich.console import Console
 

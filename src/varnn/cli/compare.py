@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from varnn.cli.options import Data, Inputs, Series, Target, Time, listed
+from varnn.cli.options import Data, Inputs, Json, Series, Target, Time, listed
 
 
 def compare(
@@ -28,46 +28,53 @@ def compare(
         typer.Option(help="Rolling-origin backtest: fit anew at so many origins, score each once.", min=1),
     ] = 1,
     report: Annotated[Path | None, typer.Option(help="HTML page to write.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Fit models on the first part of a table, choose on the next, score once on the last.
 
     With --origins N that is done N times, each time further along the rows.
     """
-    from rich.console import Console
     from rich.table import Table
 
     from varnn import comparison, evaluation
+    from varnn.cli import table
     from varnn.cli.progress import fits_bar
-    from varnn.panel import Panel
+    from varnn.cli.terminal import console
+    from varnn.files import check_writable
 
-    panel = Panel.read(data, target=target, time=time, series=series, inputs=listed(inputs))
+    if report is not None:
+        check_writable(report)
+    understood = table.read(data, target=target, time=time, series=series, inputs=listed(inputs))
+    words = console(stderr=True, quiet=as_json)
+    words.print(understood.in_words(), markup=False)
     names = listed(models) or []
     for name in names:
         evaluation.make_model(name, 0)  # a misspelt name is found before the first hour of fitting
     fits = origins * sum(1 if name in evaluation.DETERMINISTIC else seeds for name in names)
     with fits_bar(fits) as on_score:
         result = evaluation.compare(
-            panel,
+            understood.panel,
             names,
             protocol=protocol,  # type: ignore[arg-type]  # checked there
             seeds=seeds,
             origins=origins,
             on_score=on_score,
         )
+    summary = comparison.in_words(result)
     if as_json:
-        typer.echo(json.dumps({"summary": comparison.in_words(result), "scores": result.rows()}, indent=1))
+        facts = {"summary": summary, "scores": result.rows(), "data": understood.facts()}
+        typer.echo(json.dumps(facts, indent=1))
     else:
-        console = Console()
         rolled = f", {origins} origins" if origins > 1 else ""
-        table = Table(title=f"{data.name}: one step ahead, {protocol} protocol{rolled}", title_justify="left")
+        title = f"{understood.name}: one step ahead, {protocol} protocol{rolled}"
         columns, lines = comparison.table(result, terse=True)
+        shown = Table(title=title, title_justify="left")
         for index, column in enumerate(columns):
-            table.add_column(column, justify="left" if index == 0 else "right", no_wrap=index == 0)
+            shown.add_column(column, justify="left" if index == 0 else "right", no_wrap=index == 0)
         for line in lines:
-            table.add_row(*line)
-        console.print(table)
-        console.print(comparison.in_words(result), markup=False)
+            shown.add_row(*line)
+        console().print(shown)
+        console().print(summary, markup=False)
     if report is not None:
-        comparison.page(result, data.name).write(report)
-        Console(stderr=True).print(f"Report: {report}")
+        comparison.page(result, understood.name).write(report)
+        words.print(f"Report: {report}", markup=False)

@@ -1,29 +1,39 @@
 """varnn datasets list | fetch | verify."""
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 import typer
+
+from varnn.cli.options import Json
 
 app = typer.Typer(help="The data sets of the paper: what is here, what is not.", no_args_is_help=True)
 
 
 @app.command("list")
-def list_() -> None:
+def list_(as_json: Json = False) -> None:
     """Show the data sets, their size in the paper, their terms, and where they are."""
-    from rich.console import Console
     from rich.table import Column, Table
 
     from varnn import datasets
+    from varnn.cli.terminal import console
 
-    table = Table("name", "rows", "inputs", "licence", Column("where", overflow="fold"), box=None)
+    known: list[dict[str, Any]] = []
     for name in datasets.names():
-        if name == "synthetic":
-            table.add_row(name, "any", "any", "-", "computed when loaded, nothing to fetch")
-            continue
-        source, place = datasets.published(name), datasets.find(name)
-        where = "not found: varnn datasets fetch " + name if place is None else str(place)
-        table.add_row(name, f"{source.rows:,}", str(source.inputs), source.licence, where)
-    Console().print(table)
+        if name != "synthetic":
+            source, place = datasets.published(name), datasets.find(name)
+            where = None if place is None else str(place)
+            size = {"rows": source.rows, "inputs": source.inputs}
+            known.append({"name": name, **size, "licence": source.licence, "where": where})
+    if as_json:
+        typer.echo(json.dumps(known, indent=1))
+        return
+    table = Table("name", "rows", "inputs", "licence", Column("where", overflow="fold"), box=None)
+    for one in known:
+        where = one["where"] or f"not found: varnn datasets fetch {one['name']}"
+        table.add_row(one["name"], f"{one['rows']:,}", str(one["inputs"]), one["licence"], where)
+    table.add_row("synthetic", "any", "any", "-", "computed when loaded, nothing to fetch")
+    console().print(table)
 
 
 @app.command()

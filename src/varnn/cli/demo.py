@@ -15,16 +15,18 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of stream and training.")] = 7,
 ) -> None:
     """Make a stream with drift, regime switches and volatility bursts; fit, compare, report."""
-    from rich.console import Console
     from rich.table import Table
 
     from varnn.cli.progress import training_bar
+    from varnn.cli.terminal import console
     from varnn.datasets import synthetic
     from varnn.demo import run
+    from varnn.files import check_writable
 
-    console = Console()
+    check_writable(output)
+    words = console()
     made = synthetic.make("mixed", rows=rows, seed=seed)
-    console.print(
+    words.print(
         f"A stream of {rows:,} rows and {made.panel.n_inputs} inputs, with drift, "
         f"{len(made.events['regime switch'])} regime switches and volatility bursts. "
         "Fitted on the first 64 %, epoch chosen on the next 16 %, scored once on the last 20 %."
@@ -36,7 +38,7 @@ def demo(
         table.add_column(column, justify="left" if index == 0 else "right")
     for line in result.lines:
         table.add_row(*line, style="bold" if line[0].startswith("VARNN") else None)
-    console.print(table)
-    console.print(result.summary)
+    words.print(table)
+    words.print(result.summary)
     result.report.write(output)
-    console.print(f"Report with plots: {output}")
+    words.print(f"Report with plots: {output}")

@@ -3,23 +3,25 @@
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
+
+from varnn.cli.options import Json, Model
 
 if TYPE_CHECKING:
     from varnn.regressor import VARNNRegressor
 
 
 def inspect(
-    model_path: Annotated[Path, typer.Argument(metavar="MODEL", help="File written by varnn fit.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    model_path: Model,
+    as_json: Json = False,
 ) -> None:
     """Show configuration, inputs, training curve and latency of a model file."""
-    from rich.console import Console
     from rich.table import Table
 
+    from varnn.cli.terminal import console
     from varnn.regressor import load
 
     model = load(model_path)
@@ -27,14 +29,18 @@ def inspect(
     if as_json:
         typer.echo(json.dumps(facts, indent=1))
         return
+    if card := facts.pop("card"):  # of files written before there were any, there is none
+        typer.echo(f"{card}\n")
     table = Table(title=str(model_path), title_justify="left", show_header=False)
     for name, value in facts.items():
         shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
         table.add_row(name, shown)
-    Console().print(table)
+    console().print(table)
 
 
 def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
+    from varnn.model_file import read_card
+
     fitted = model.fitted_
     losses = [line.get("validation_loss", line["loss"]) for line in model.history_]
     return {
@@ -56,6 +62,7 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "one streamed step": f"{_latency(model):.1f} microseconds here",
         "file": f"{path.stat().st_size / 1e3:.0f} kB",
         "settings": {name: value for name, value in model.get_params().items() if value is not None},
+        "card": read_card(path),
     }
 
 

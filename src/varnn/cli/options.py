@@ -5,16 +5,42 @@ from typing import Annotated
 
 import typer
 
-Data = Annotated[Path, typer.Argument(help="CSV (also .gz, .tsv) or Parquet file.")]
+NONE = "none"  # said of a column: there is none, do not guess one
+
+Data = Annotated[Path, typer.Argument(help="CSV or Parquet file, also gzipped; - is standard input.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="File written by varnn fit.")]
 Target = Annotated[str, typer.Option("--target", help="Column to predict.")]
-Time = Annotated[str | None, typer.Option("--time", help="Column with the time of each row.")]
-Series = Annotated[str | None, typer.Option("--series", help="Column that says which series a row is of.")]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time", help="Column with the time of each row, or none; the first with dates if not given."
+    ),
+]
+Series = Annotated[
+    str | None,
+    typer.Option(
+        "--series",
+        help="Column that says which series a row is of, or none; if not given, the text column within "
+        "which times increase, where they do not anyway.",
+    ),
+]
 Inputs = Annotated[
     str | None,
-    typer.Option("--inputs", help="Input columns, separated by commas; default: all others with numbers."),
+    typer.Option(
+        "--inputs", help="Input columns, separated by commas, or none; if not given, all others with numbers."
+    ),
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, for programs.")]
 
 
-def listed(inputs: str | None) -> list[str] | None:
-    """Split a comma-separated option."""
-    return None if inputs is None else [one.strip() for one in inputs.split(",") if one.strip()]
+def listed(names: str | None) -> list[str] | None:
+    """Split a comma-separated option; the word none is an empty list.
+
+    Examples
+    --------
+    >>> listed("heat, wind"), listed("none"), listed(None)
+    (['heat', 'wind'], [], None)
+    """
+    if names is None:
+        return None
+    return [] if names == NONE else [one.strip() for one in names.split(",") if one.strip()]

@@ -1,61 +1,67 @@
 """``varnn predict``: a model file and a table in, a table of one-step predictions out."""
 
+import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from varnn.cli.options import Data, Series, Time
+from varnn.cli.options import Data, Json, Model, Series, Time
 
 
 def predict(
-    model_path: Annotated[Path, typer.Argument(metavar="MODEL", help="File written by varnn fit.")],
+    model_path: Model,
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="CSV or Parquet file to write.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="CSV (also .gz) or Parquet file to write; - is standard output."),
+    ] = Path("-"),
+    target: Annotated[
+        str | None,
+        typer.Option("--target", help="Column with the labels, or none; that of the model if not given."),
+    ] = None,
     time: Time = None,
     series: Series = None,
+    interval: Annotated[
+        list[float] | None,
+        typer.Option("--interval", help="Level of intervals to add, such as 0.9; may be repeated."),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Predict each row of a table from its inputs and the labels before it.
 
     Without the target column the rows are taken to follow the training rows, and are predicted in
     closed loop: errors taken as zero.
     """
-    from rich.console import Console
-
-    from varnn.panel import Panel, read_table
+    from varnn.cli import table
+    from varnn.cli.predictions import pieces
+    from varnn.cli.terminal import console
+    from varnn.errors import ConfigError
+    from varnn.files import STANDARD, check_writable, table_writer
+    from varnn.intervals import check_levels
     from varnn.regressor import load
-    from varnn.stream import continue_from_training
 
+    if as_json and output == STANDARD:
+        raise ConfigError(
+            "--json and the predictions cannot both go to standard output. Name a file with --output."
+        )
+    check_writable(output)
+    levels = list(dict.fromkeys(check_levels(interval).tolist())) if interval else []
     model = load(model_path)
-    fitted = model.fitted_
-    table = read_table(data)
-    labelled = fitted.target_name in table.column_names
-    panel = Panel.from_frame(
-        table,
-        target=fitted.target_name if labelled else None,
+    understood = table.read(
+        data,
+        target=target or model.fitted_.target_name,
+        must_have_target=target is not None,
         time=time,
         series=series,
-        inputs=fitted.input_names,
+        inputs=model.fitted_.input_names,
     )
-    predictions = model.predict(panel) if labelled else continue_from_training(fitted, panel)
-    columns = {name: table[name] for name in (time, series) if name is not None}
-    if labelled:
-        columns[fitted.target_name] = table[fitted.target_name]
-    columns["prediction"] = panel.in_caller_order(predictions)
-    _write(output, columns)
-    how = "one step ahead" if labelled else "in closed loop, as the table has no labels"
-    Console(stderr=True).print(f"Predicted {len(panel):,} rows {how}. Wrote {output}.")
-
-
-def _write(path: Path, columns: dict[str, Any]) -> None:
-    import io
-
-    import pyarrow
-    from pyarrow import csv, parquet
-
-    from varnn.files import write_atomically
-
-    buffer = io.BytesIO()
-    writer = parquet.write_table if path.suffix in (".parquet", ".pq") else csv.write_csv
-    writer(pyarrow.table(columns), buffer)
-    write_atomically(path, buffer.getvalue())
+    words = console(stderr=True, quiet=as_json or output == STANDARD)
+    words.print(understood.in_words(), markup=False)
+    with table_writer(output) as write:
+        for piece in pieces(model, understood, levels):
+            write(piece)
+    how = "one step ahead" if understood.labelled else "in closed loop, as there are no labels"
+    words.print(f"Predicted {len(understood.panel):,} rows {how}. Wrote {output}.", markup=False)
+    if as_json:
+        typer.echo(json.dumps({"output": str(output), "how": how, "data": understood.facts()}, indent=1))

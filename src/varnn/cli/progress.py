@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from varnn.cli.terminal import console
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -16,7 +18,6 @@ Line = dict[str, float]
 @contextmanager
 def training_bar(title: str) -> Iterator[Callable[[Line], None]]:
     """Show how much is trained, the latest loss and the time left; gives the function to call each epoch."""
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -26,8 +27,8 @@ def training_bar(title: str) -> Iterator[Callable[[Line], None]]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[loss]}"),
     )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    watched = console(stderr=True)
+    with Progress(*columns, console=watched, disable=not watched.is_terminal) as progress:
         task = progress.add_task(title, total=1.0, loss="")
 
         def on_epoch(line: Line) -> None:
@@ -64,9 +65,8 @@ def fits_bar(total: int) -> "Iterator[Callable[[Score], None]]":
 
 def counting_bar() -> "Progress":
     """Make a bar that counts what is done, with the time left and the latest in words."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    console = Console(stderr=True)
-    return Progress(*columns, console=console, disable=not console.is_terminal)
+    watched = console(stderr=True)
+    return Progress(*columns, console=watched, disable=not watched.is_terminal)

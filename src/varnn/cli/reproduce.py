@@ -32,10 +32,9 @@ def reproduce(
 
     Finished jobs are kept in OUTPUT/jobs: interrupt it, run it again, and it goes on.
     """
-    from rich.console import Console
-
     from varnn.cli.options import listed
     from varnn.cli.progress import jobs_bar
+    from varnn.cli.terminal import console
     from varnn.paper import output as writer
     from varnn.paper.findings import gather
     from varnn.paper.plan import TABLES, Scope
@@ -62,16 +61,16 @@ def reproduce(
     seconds = sum(one.seconds for one in outcomes.values())  # of all jobs, those from the cache included
     findings = gather(scope, outcomes, command=command, seconds=seconds, note=note)
     paths = writer.write(findings, output)
-    console = Console()
-    console.print(findings.summary, markup=False)
+    words = console()
+    words.print(findings.summary, markup=False)
     for erratum in findings.errata:
-        console.print(erratum.title, style="bold", markup=False)
-        console.print(f"  printed: {erratum.printed}\n  found:   {erratum.found}", markup=False)
+        words.print(erratum.title, style="bold", markup=False)
+        words.print(f"  printed: {erratum.printed}\n  found:   {erratum.found}", markup=False)
     if len(outcomes) < len(jobs):
-        console.print(
+        words.print(
             f"{len(jobs) - len(outcomes)} of {len(jobs)} jobs have not run; their cells are left out."
         )
-    console.print(f"Written to {output}: {', '.join(path.name for path in paths)}")
+    words.print(f"Written to {output}: {', '.join(path.name for path in paths)}")
 
 
 def _need_data(names: Sequence[str]) -> None:

@@ -6,38 +6,51 @@
     {"series": "a", "y": 60.0}                       -> {"series": "a", "innovation": -1.2}
     {"series": "a", "x": {"heat": 20.9}, "y": 63.0}  -> both, in that order, on one line
 
-A model that sees the time of day or week needs ``"time": "2026-11-15T07:30"`` beside ``x``.
-``series`` may be left out when there is only one; ``x`` may be a list in the model's order; a ``y`` of
-null is a missing label. A line that cannot be used yields ``{"error": ...}`` and changes nothing.
+``"interval": 0.9`` beside ``x`` adds ``lower`` and ``upper``. A model that sees the time of day or week
+needs ``"time": "2026-11-15T07:30"`` there. ``series`` may be left out when there is only one; ``x`` may be a
+list in the model's order; a ``y`` of null is a missing label. A line that cannot be used yields
+``{"error": ...}`` and changes nothing.
 """
 
 import json
 import math
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from varnn.cli.options import Model
+
 if TYPE_CHECKING:
     from varnn.fitted import Fitted
     from varnn.stream import Stream
 
 
+_TERMINATED = 128 + signal.SIGTERM
+
+
 def stream(
-    model_path: Annotated[Path, typer.Argument(metavar="MODEL", help="File written by varnn fit.")],
+    model_path: Model,
     state: Annotated[
         Path | None, typer.Option(help="File to resume from, and to keep the state of all series in.")
     ] = None,
     every: Annotated[int, typer.Option(help="Lines between two writes of the state.", min=1)] = 10_000,
 ) -> None:
     """Predict and observe live: JSON lines on standard input, answers on standard output."""
+    from varnn.files import check_writable
     from varnn.regressor import load
+    from varnn.stream import Stream
 
+    if state is not None:
+        check_writable(state)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that the state is kept then, too
     fitted = load(model_path).fitted_
+    Stream(fitted)  # a model that cannot stream one series says so now
     streams = _resumed(fitted, state)
     try:
-        for number, line in enumerate(sys.stdin, start=1):
+        for number, line in enumerate(sys.stdin.buffer, start=1):  # bytes: one bad line must not end it all
             if not line.isspace():
                 sys.stdout.write(json.dumps(_answer(line, number, fitted, streams)) + "\n")
                 sys.stdout.flush()
@@ -48,13 +61,12 @@ def stream(
             _keep(state, fitted, streams)
 
 
-def _answer(line: str, number: int, fitted: "Fitted", streams: "dict[str, Stream]") -> dict[str, Any]:
-    from varnn.errors import VarnnError
+def _answer(line: bytes, number: int, fitted: "Fitted", streams: "dict[str, Stream]") -> dict[str, Any]:
     from varnn.stream import Stream
 
     try:
         message = json.loads(line)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         return {"error": f"line {number} is not JSON: {error}"}
     if not isinstance(message, dict) or not {"x", "y"} & message.keys():
         return {"error": f"line {number} must be an object with 'x', 'y' or both"}
@@ -64,14 +76,23 @@ def _answer(line: str, number: int, fitted: "Fitted", streams: "dict[str, Stream
     live = streams.get(key) or Stream(fitted)
     try:
         if "x" in message:
-            answer["prediction"] = live.predict(message["x"], time=message.get("time"))
+            answer |= _prediction(live, message)
             streams[key] = live
         if "y" in message:
             innovation = live.observe(message["y"])
             answer["innovation"] = None if math.isnan(innovation) else innovation
-    except VarnnError as error:
+    except (ValueError, OverflowError) as error:  # our own errors about data, and numbers without end
         answer["error"] = f"line {number}: {error}"
     return answer
+
+
+def _prediction(live: "Stream", message: dict[str, Any]) -> dict[str, Any]:
+    """Predict x, with bounds where the line asks for them: numbers for a level, lists for several."""
+    interval = message.get("interval")
+    found = live.predict(message["x"], time=message.get("time"), interval=interval)
+    if interval is None:
+        return {"prediction": found}
+    return {"prediction": found.prediction, "lower": found.lower.tolist(), "upper": found.upper.tolist()}
 
 
 def _keep(path: Path, fitted: "Fitted", streams: "dict[str, Stream]") -> None:

@@ -1,7 +1,8 @@
-"""Innovations -> what is left in them: correlation in time and with inputs, hours, tails, memory.
+"""Innovations -> what is left in them: correlation in time and with inputs, hours, tails, changes, memory.
 
 The innovations of a model that has learnt all there is are white noise. `diagnose` looks for whatever
-they still hold, and says it in plain words with the figures to go with them.
+they still hold, and says it in plain words with the figures to go with them. For a fitted model,
+``model.diagnose(panel)`` is the way in; its intervals are looked at too.
 """
 
 from dataclasses import replace
@@ -11,17 +12,35 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.clock import has_clock
+from varnn.diagnostics.calibration import Calibration
 from varnn.diagnostics.correlation import autocorrelation, cross_correlation, ljung_box
+from varnn.diagnostics.course import Course
 from varnn.diagnostics.diagnosis import Diagnosis, Floats, Hours, InputLink, MemoryMap
 from varnn.diagnostics.words import findings
 from varnn.errors import DataError
+from varnn.monitor import Event, detect
 from varnn.panel import Panel
 
-__all__ = ["Diagnosis", "diagnose"]
+__all__ = ["FEWEST_ROWS", "Course", "Diagnosis", "diagnose", "diagnose_course"]
 
-_FEWEST_ROWS = 50
+FEWEST_ROWS = 50
 _MOST_BINS, _MOST_UNITS = 200, 64  # of the memory map: what a figure can show
 _HOUR, _DAY, _WEEK = 3600, 86_400, 604_800
+_FALSE_ALARMS = 1 / 10_000  # per row, as a monitor has them, but
+_FALSE_ALARMS_IN_ALL = 1 / 20  # no more than this over all rows: a diagnosis looks back, and can wait
+
+
+def diagnose_course(course: Course, *, lags: int = 48, input_lags: int = 24) -> Diagnosis:
+    """Look for what a model left, and whether its intervals held; see :func:`diagnose`."""
+    return diagnose(
+        course.innovations,
+        course.panel,
+        course.memory,
+        covered=course.covered,
+        calibration=course.calibration,
+        lags=lags,
+        input_lags=input_lags,
+    )
 
 
 def diagnose(
@@ -30,6 +49,7 @@ def diagnose(
     memory: npt.NDArray[Any] | None = None,
     *,
     covered: npt.NDArray[Any] | None = None,
+    calibration: Calibration | None = None,
     lags: int = 48,
     input_lags: int = 24,
 ) -> Diagnosis:
@@ -45,6 +65,8 @@ def diagnose(
         Memory state of each row, (n_rows, n_units).
     covered
         Whether each row's label lay within its interval, NaN where unknown.
+    calibration
+        What the intervals kept of what they promised, as `varnn.diagnostics.calibration` gives it.
     lags, input_lags
         Rows to look back for correlation of the innovations with themselves and with the inputs.
 
@@ -84,6 +106,8 @@ def diagnose(
         inputs=_input_links(errors, panel, min(input_lags, int(panel.lengths.max()) - 1)),
         hours=_by_hour(errors, panel, covered),
         memory=None if memory is None else _memory_map(np.asarray(memory)),
+        calibration=calibration,
+        events=_changes(errors, panel, covered, None if calibration is None else calibration.watched),
     )
     return replace(measured, findings=tuple(findings(measured)))
 
@@ -111,12 +135,20 @@ def _checked(
             "Leave out `series`, if the rows belong to one stream."
         )
     n_known = int(np.count_nonzero(~np.isnan(errors)))
-    if n_known < _FEWEST_ROWS:
+    if n_known < FEWEST_ROWS:
         raise DataError(
-            f"a diagnosis needs at least {_FEWEST_ROWS} rows with a label; there are {n_known}. "
+            f"a diagnosis needs at least {FEWEST_ROWS} rows with a label; there are {n_known}. "
             "Give more rows."
         )
     return errors
+
+
+def _changes(
+    errors: Floats, panel: Panel, covered: npt.NDArray[Any] | None, level: float | None
+) -> tuple[Event, ...]:
+    rate = max(min(_FALSE_ALARMS, _FALSE_ALARMS_IN_ALL / len(panel)), 1e-9)
+    hits = None if level is None else covered  # judged against a level, or not at all
+    return tuple(detect(errors, panel.starts, covered=hits, coverage=level, false_alarms=rate))
 
 
 def _seconds_per_row(panel: Panel) -> int | None:

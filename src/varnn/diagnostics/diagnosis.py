@@ -6,6 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from varnn.diagnostics.calibration import Calibration
+from varnn.monitor.event import Event
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -63,6 +66,11 @@ class Diagnosis:
         By hour of the day, or None.
     memory
         The memory over time, or None.
+    calibration
+        What intervals kept of what they promised, or None.
+    events
+        Changes along the rows, as :func:`varnn.monitor.detect` finds them: 1 in 20 panels where nothing
+        changes has one by chance.
     findings
         What is worth knowing, one sentence each.
 
@@ -93,6 +101,8 @@ class Diagnosis:
     inputs: tuple[InputLink, ...]
     hours: Hours | None
     memory: MemoryMap | None
+    calibration: Calibration | None = None
+    events: tuple[Event, ...] = ()
     findings: tuple[str, ...] = ()
 
     def words(self) -> str:
@@ -102,7 +112,8 @@ class Diagnosis:
     def as_dict(self) -> dict[str, Any]:
         """Give everything as plain values that JSON can hold; NaN becomes None."""
         values: dict[str, Any] = _plain(asdict(self))
-        values["inputs"] = [link._asdict() for link in self.inputs]
+        for name in ("inputs", "events"):
+            values[name] = [one._asdict() for one in getattr(self, name)]
         return values
 
 

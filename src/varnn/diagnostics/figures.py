@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn import figures
+from varnn.diagnostics import over_time
 from varnn.diagnostics.diagnosis import Diagnosis
 from varnn.errors import DataError
 from varnn.figures import COLOURS, INK
@@ -19,8 +20,6 @@ from varnn.monitor.event import Event
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_EVENT_COLOURS = {"level shift": COLOURS[5], "variance change": COLOURS[3], "coverage lost": COLOURS[4]}
 
 
 def autocorrelation(diagnosis: Diagnosis) -> Figure:
@@ -87,7 +86,7 @@ def error_by_hour(diagnosis: Diagnosis, *, unit: str = "") -> Figure:
     axes[0].bar(places, hours.error, color=COLOURS[6], width=0.7, label="root mean square")
     axes[0].plot(places, hours.bias, color=COLOURS[1], linewidth=1.6, label="mean (bias)")
     axes[0].axhline(0, color=INK, linewidth=0.8)
-    axes[0].set_ylabel(f"innovation {unit}".strip())
+    axes[0].set_ylabel(f"innovation, {unit}" if unit else "innovation")
     axes[0].legend(fontsize=9)
     if hours.coverage is not None:
         overall = np.nansum(hours.coverage * hours.count) / hours.count.sum()
@@ -121,9 +120,7 @@ def memory_map(diagnosis: Diagnosis, *, events: Sequence[Event] = ()) -> Figure:
     """
     if diagnosis.memory is None:
         raise DataError("a map of the memory needs its states. Give them: diagnose(..., memory=states).")
-    return figures.memory(
-        diagnosis.memory.rows, diagnosis.memory.states, events=[event.row for event in events]
-    )
+    return over_time.memory(diagnosis.memory.rows, diagnosis.memory.states, marks=over_time.marks_of(events))
 
 
 def marked_innovations(
@@ -150,35 +147,53 @@ def marked_innovations(
     figure, (axes,) = figures.new_figure()
     axes.plot(rows, innovations, color=COLOURS[0], linewidth=0.7)
     axes.axhline(0, color=INK, linewidth=0.8)
-    labelled: set[str] = set()
-    for event in events:
-        if rows[0] <= event.row <= rows[-1]:
-            colour = _EVENT_COLOURS[event.kind]
-            axes.axvspan(event.began, event.row, color=colour, alpha=0.3, linewidth=0)
-            label = None if event.kind in labelled else event.kind
-            axes.axvline(event.row, color=colour, linewidth=1.5, label=label)
-            labelled.add(event.kind)
-    if labelled:
-        axes.legend(loc="upper left", fontsize=9, ncols=len(labelled))
+    shown = [event for event in events if rows[0] <= event.row <= rows[-1]]
+    over_time.mark(axes, over_time.marks_of(shown))
+    if shown:
+        axes.legend(loc="upper left", fontsize=9, ncols=3)
     axes.set_xlabel("row")
-    axes.set_ylabel(f"innovation {unit}".strip())
+    axes.set_ylabel(f"innovation, {unit}" if unit else "innovation")
     axes.margins(x=0.01)
     return figure
 
 
-def standalone(svg: str) -> str:
-    """Give an SVG its own text colours, for light and dark: an image in a page cannot take the page's.
+def calibration(diagnosis: Diagnosis) -> Figure:
+    """Draw coverage by level, where labels fall between the bounds, and coverage over time.
 
     Parameters
     ----------
-    svg
-        As :func:`varnn.figures.to_svg` gives it.
+    diagnosis
+        Of a model with intervals.
 
     Examples
     --------
-    >>> "prefers-color-scheme: dark" in standalone('<svg width="9">...</svg>')
-    True
+    >>> from varnn import Panel, VARNNRegressor
+    >>> y = np.cumsum(np.random.default_rng(0).normal(size=400))
+    >>> panel = Panel.from_arrays(None, y)
+    >>> model = VARNNRegressor(epochs=1, hidden_size=4, ensemble=1).fit(panel)
+    >>> len(calibration(model.diagnose(panel)).axes)
+    3
     """
-    head, rest = svg.split(">", 1)
-    style = "svg { color: #1c2430 } @media (prefers-color-scheme: dark) { svg { color: #e6ebf2 } }"
-    return f"{head}><style>{style}</style>{rest}"
+    found = diagnosis.calibration
+    if found is None:
+        raise DataError(
+            "calibration is that of intervals; these rows have none. Fit the model with intervals=True."
+        )
+    figure, (levels, bins, spans) = figures.new_figure(panels=3)
+    levels.plot([0, 100], [0, 100], color=INK, linestyle=":", linewidth=1.0)
+    levels.plot(100 * found.levels, 100 * found.coverage, color=COLOURS[0], marker="o", markersize=5)
+    levels.set_xlabel("nominal level (%)")
+    levels.set_ylabel("labels covered (%)")
+    widths = np.diff(found.edges)
+    bins.bar(found.edges[:-1], found.density, width=widths, align="edge", color=COLOURS[0], alpha=0.75)
+    bins.axhline(1, color=INK, linestyle=":", linewidth=1.0)
+    bins.set_xlabel("predicted probability")
+    bins.set_ylabel("labels, of those expected")
+    level, chance = 100 * found.watched, 100 * found.chance
+    spans.axhspan(level - chance, min(level + chance, 100), color=COLOURS[6], alpha=0.25, linewidth=0)
+    spans.axhline(level, color=INK, linestyle=":", linewidth=1.0)
+    spans.plot(found.spans, 100 * found.span_coverage, color=COLOURS[0], marker="o", markersize=4)
+    spans.set_ylim(min(60.0, 100 * float(found.span_coverage.min()) - 2), 100.5)
+    spans.set_xlabel("row of a series")
+    spans.set_ylabel(f"within {level:.0f} % intervals (%)")
+    return figure

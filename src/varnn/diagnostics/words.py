@@ -4,6 +4,8 @@ With many rows everything differs from white noise a little. A sentence is said 
 beyond chance and large enough to matter to whoever uses the predictions.
 """
 
+from collections import Counter
+
 import numpy as np
 
 from varnn.diagnostics.diagnosis import Diagnosis
@@ -12,6 +14,7 @@ _NOTABLE = 0.05  # a correlation below it explains less than a quarter of a perc
 _BEYOND_CHANCE = 2.0  # bands of 1.96 standard errors: about 1 in 10,000 for one lag, 1 in 200 for fifty
 _HEAVY_SHARE = 0.16  # of the squared error in one row of a hundred: twice that of a Gaussian
 _FEWEST_IN_HOUR = 30
+_OFF_LEVEL = 0.015  # of coverage, that matters
 _DAY, _WEEK = 86_400, 604_800
 _SPANS = {3600: "one hour", _DAY: "one day", _WEEK: "one week"}
 # A slow decay is large at the lag of a cycle too. A cycle stands out from a shorter span: a day from half
@@ -42,6 +45,8 @@ def findings(diagnosis: Diagnosis) -> list[str]:
         *_inputs(diagnosis),
         *_hours(diagnosis),
         *_tails(diagnosis),
+        *_calibration(diagnosis),
+        *_changes(diagnosis),
     ]
     return said or ["The innovations look like white noise: nothing is left that these checks could see."]
 
@@ -157,3 +162,35 @@ def _tails(diagnosis: Diagnosis) -> list[str]:
         f"Tails are heavy (tail index {diagnosis.tail_index:.1f}): one row in a hundred makes up "
         f"{100 * diagnosis.worst_share:.0f} % of the squared error."
     ]
+
+
+def _calibration(diagnosis: Diagnosis) -> list[str]:
+    found = diagnosis.calibration
+    if found is None:
+        return []
+    level, coverage = found.watched, float(found.coverage[found.levels == found.watched][0])
+    said = []
+    off = coverage - level
+    if abs(off) > max(4 * np.sqrt(level * (1 - level) / diagnosis.n_known), _OFF_LEVEL):
+        said.append(
+            f"Intervals of {100 * level:.0f} % hold {100 * coverage:.1f} % of the labels: they are too "
+            f"{'wide' if off > 0 else 'narrow'}."
+        )
+    worst = int(np.argmin(found.span_coverage))
+    if found.span_coverage[worst] < min(level, coverage) - max(2 * found.chance, _NOTABLE):
+        said.append(
+            f"Around row {found.spans[worst]} intervals of {100 * level:.0f} % held only "
+            f"{100 * found.span_coverage[worst]:.0f} % of the labels."
+        )
+    return said
+
+
+def _changes(diagnosis: Diagnosis) -> list[str]:
+    if not diagnosis.events:
+        return []
+    first = min(diagnosis.events, key=lambda event: event.row)
+    if len(diagnosis.events) == 1:
+        return [f"One change was noticed: {first}."]
+    counts = Counter(event.kind for event in diagnosis.events)
+    listed = ", ".join(f"{count} × {kind}" for kind, count in counts.most_common())
+    return [f"{len(diagnosis.events)} changes were noticed ({listed}). The first: {first}."]

@@ -17,7 +17,13 @@ EngineName = Literal["auto", "reference", "fused", "compiled"]
 
 
 def make_engine(
-    name: EngineName, architecture: Architecture, inputs: Tensor, target: Tensor, window: int, graded: int = 1
+    name: EngineName,
+    architecture: Architecture,
+    inputs: Tensor,
+    target: Tensor,
+    window: int,
+    graded: int = 1,
+    ahead: Tensor | None = None,
 ) -> Engine:
     """Make the engine of a name.
 
@@ -32,6 +38,9 @@ def make_engine(
         All rows, (N, D) and (N,), scaled, on the device to compute on.
     window, graded
         Rows in a window, and how many of the last ones make the loss; ``"compiled"`` grades one.
+    ahead
+        Targets of the rows after each row, (N, H - 1), for a cell that looks ahead: ``"fused"`` learns
+        from them where there is activation memory, ``"reference"`` always.
 
     Examples
     --------
@@ -41,10 +50,10 @@ def make_engine(
     'FusedEngine'
     """
     check_choice("engine", name, get_args(EngineName))
-    if name == "reference":
-        return ReferenceEngine(architecture, inputs, target, window, graded)
+    if name == "reference" or (ahead is not None and not architecture.activation_memory):
+        return ReferenceEngine(architecture, inputs, target, window, graded, ahead)
     if name == "fused" or (name == "auto" and not (graded == 1 and _can_compile(architecture, inputs))):
-        return FusedEngine(architecture, inputs, target, window, graded)
+        return FusedEngine(architecture, inputs, target, window, graded, ahead)
     if graded > 1:
         raise ConfigError(f"engine='compiled' grades the last row only; got graded={graded}. Use 'auto'.")
     require("numba", extra="fast", purpose="engine='compiled'")

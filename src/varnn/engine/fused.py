@@ -6,7 +6,8 @@ u_-1 are zero; parts that a variant does not have fall away)::
 
     z_t = F_t W                  u_t   = relu(z_t)
     e_t = y_t - u_t w_o - b_o    h_t+1 = rho(a_t),    a_t = e_t w_e + b_e + h_t C
-    loss = mean of e_t squared over the batch and the graded steps, the last ones of a window
+    loss = mean of e_t squared over the batch and the graded steps, the last ones of a window,
+           and of a cell that looks ahead the same mean of y_t+k - (u_t V + b_v)_k over all k too
 
 Backwards, with d(.) for the derivative of the loss and g_t = d(y_hat_t). A graded step's own error puts
 s_t = -2 e_t / (errors counted) into g_t; elsewhere s_t is zero::
@@ -18,6 +19,9 @@ s_t = -2 e_t / (errors counted) into g_t; elsewhere s_t is zero::
 
     d(W) = sum of F_t' d(z_t)      d(w_o) = sum of u_t' g_t      d(b_o) = sum of g_t
     d(w_e) = sum of e_t d(a_t)     d(b_e) = sum of d(a_t)        d(C) = sum of h_t' d(a_t)
+
+Looking ahead (with activation memory only), G_t being the derivative of what u_t V + b_v predicts, adds
+G_t V' to g_t w_o in d(z_t), and d(V) = sum of u_t' G_t, d(b_v) = sum of G_t.
 
 Sums over rows and steps are one product each, of buffers that hold all steps; so is x_t W_x. Without
 activation memory d(z_t) = g_t [z_t > 0] * w_o, where only g_t is not known after the forward pass: then
@@ -53,6 +57,8 @@ class FusedEngine:
         Rows in a window.
     graded
         Rows at the end of a window whose errors make the loss; the paper grades the last one.
+    ahead
+        Targets of the rows after each row, (N, H - 1), for a cell that looks ahead; NaN where unknown.
 
     Notes
     -----
@@ -72,11 +78,19 @@ class FusedEngine:
     """
 
     def __init__(
-        self, architecture: Architecture, inputs: Tensor, target: Tensor, window: int, graded: int = 1
+        self,
+        architecture: Architecture,
+        inputs: Tensor,
+        target: Tensor,
+        window: int,
+        graded: int = 1,
+        ahead: Tensor | None = None,
     ) -> None:
         self.architecture = architecture
         self.inputs = inputs
         self.target = target
+        # Targets, and 1 where they are known.
+        self.ahead = None if ahead is None else (ahead.nan_to_num(0), (~ahead.isnan()).to(ahead.dtype))
         self.any_missing = bool(target.isnan().any())
         # With no memory of any kind the graded rows alone decide.
         steps = graded if architecture.residual == "none" and not architecture.activation_memory else window
@@ -97,6 +111,8 @@ class FusedEngine:
         self._gather(work, ends)
         self._forward(work, weights)
         loss = self._grade(work)
+        if self.ahead is not None:
+            loss += self._grade_ahead(work, weights, *self.ahead)
         if self.architecture.activation_memory:
             self._backward_with_activation(work, weights)
         else:
@@ -114,6 +130,17 @@ class FusedEngine:
         work.ungraded_g.zero_()
         torch.mul(work.graded_error, -2, out=work.graded_g).div_(counted)
         return torch.dot(work.graded_error.view(-1), work.graded_g.view(-1)).mul_(-0.5)
+
+    def _grade_ahead(self, work: Workspace, weights: Matrices, target: Tensor, known: Tensor) -> Tensor:
+        """Give the loss of looking ahead, and write G_t."""
+        torch.index_select(target, 0, work.graded_rows_flat, out=work.ahead_target)
+        torch.index_select(known, 0, work.graded_rows_flat, out=work.ahead_known)
+        error = torch.addmm(weights.ahead_bias, work.graded_u, weights.ahead, out=work.ahead_g)
+        error.sub_(work.ahead_target).mul_(work.ahead_known)
+        counted = work.ahead_known.sum().clamp_(min=1)
+        loss = torch.dot(error.view(-1), error.view(-1)).div_(counted)
+        error.mul_(2 / counted)
+        return loss
 
     def _gather(self, work: Workspace, ends: Tensor) -> None:
         """Copy the windows' inputs and labels, all steps at once."""
@@ -179,12 +206,18 @@ class FusedEngine:
     def _backward_with_activation(self, work: Workspace, weights: Matrices) -> None:
         work.of_state.copy_(weights.of_state)
         torch.mul(work.g_column[-1], weights.readout, out=work.du)
+        self._backward_ahead(work, weights, self.steps - 1)
         for t in range(self.steps - 1, -1, -1):
             _relu_slope(work.du, work.z[t], 0, grad_input=work.z[t])  # d(z) takes the place of z
             if t > 0:
                 torch.mm(work.z[t], work.of_state_t, out=work.dstate)
                 self._backward_memory(work, weights, t, work.dh_now)
                 work.du.addcmul_(work.g_column[t - 1], weights.readout)
+                self._backward_ahead(work, weights, t - 1)
+
+    def _backward_ahead(self, work: Workspace, weights: Matrices, t: int) -> None:
+        if self.ahead is not None and t >= self.steps - self.graded:
+            work.du.addmm_(work.ahead_g_of_step[t - self.steps + self.graded], weights.ahead_t)
 
     def _backward_memory(self, work: Workspace, weights: Matrices, t: int, dh: Tensor) -> None:
         """Turn ``dh``, which comes as d(z_t) W_m', into d(a_t-1) and g_t-1."""
@@ -224,3 +257,6 @@ class FusedEngine:
             torch.mm(work.error_and_one_earlier, work.da_flat, out=gradient.of_error)
             if self.architecture.accumulate:
                 torch.mm(work.h_earlier_t, work.da_flat, out=gradient.carry)
+        if self.ahead is not None:
+            torch.mm(work.graded_u.t(), work.ahead_g, out=gradient.ahead)
+            torch.sum(work.ahead_g, 0, out=gradient.ahead_bias)

@@ -40,6 +40,8 @@ class Matrices:
             self.error, self.error_bias = self.of_error
         if architecture.accumulate:
             self.carry, self.carry_t = named.carry, named.carry.t()
+        if architecture.horizon > 1:
+            self.ahead, self.ahead_t, self.ahead_bias = named.ahead, named.ahead.t(), named.ahead_bias[0]
 
 
 class Workspace:
@@ -71,6 +73,13 @@ class Workspace:
         self.z, self.z_flat = self.z_all.unbind(), self.z_all.flatten(0, 1)
         u_all = fused_all[1:, :, u_begin:fused] if architecture.activation_memory else self.z_all
         self.u, self.u_t = u_all.unbind(), u_all.flatten(0, 1).t()
+        if architecture.horizon > 1:
+            later = (graded * batch, architecture.horizon - 1)
+            self.graded_rows_flat = self.rows[-graded:].view(-1)
+            self.graded_u = u_all[-graded:].flatten(0, 1)
+            self.ahead_known, self.ahead_target = like.new_empty(later), like.new_empty(later)
+            self.ahead_g = like.new_empty(later)  # d(prediction)
+            self.ahead_g_of_step = self.ahead_g.view(graded, batch, -1).unbind()
 
         self.error_and_one = like.new_ones(2, steps * batch)
         self.error_and_one_earlier = self.error_and_one[:, : (steps - 1) * batch]

@@ -133,6 +133,17 @@ class Monitor:
         self.rows += 1
         return events
 
+    def settings(self) -> dict[str, Any]:
+        """Give the settings, all but the number of series, as keywords for another monitor.
+
+        Examples
+        --------
+        >>> Monitor(coverage=0.9).settings()
+        {'coverage': 0.9, 'false_alarms': 0.0001, 'warm_up': 100, 'memory': 1000}
+        """
+        names = ("coverage", "false_alarms", "warm_up", "memory")
+        return {name: getattr(self, name) for name in names}
+
     def state(self) -> npt.NDArray[np.float64]:
         """Give all that is remembered as one array, for a snapshot: (1 + leaves, n_series)."""
         leaves = np.array(_leaves(self._state)).reshape(-1, self.n_series)

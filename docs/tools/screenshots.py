@@ -1,0 +1,99 @@
+"""Make the pictures of the docs from real runs: python docs/tools/screenshots.py.
+
+They show the demonstration in a terminal, its report in a browser (Chromium through playwright), and a
+diagnosis of the Appliances test rows (`VARNN_DATA_DIR` says where that data set is).
+"""
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+from typing import Literal
+
+from playwright.sync_api import sync_playwright
+from rich.console import Console
+from rich.text import Text
+
+from varnn import VARNNRegressor, datasets, evaluation
+from varnn.diagnostics import Course, diagnose_course
+from varnn.diagnostics import figures as diagnostic_figures
+from varnn.figures import to_svg
+
+IMAGES = Path(__file__).parents[1] / "images"
+COLUMNS = 100
+LARGEST = 250_000  # bytes
+
+
+def demonstration(report: Path) -> None:
+    """Run ``varnn demo``, and keep what the terminal showed."""
+    command = [str(Path(sys.executable).with_name("varnn")), "demo", "--output", report.name]
+    colours = {**os.environ, "COLUMNS": str(COLUMNS), "FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    shown = subprocess.run(
+        command, env=colours, cwd=report.parent, capture_output=True, text=True, check=True
+    )
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    console.print("$ varnn demo", style="bold")
+    console.print(Text.from_ansi(shown.stdout))
+    svg = console.export_svg(title="varnn demo")
+    # The fonts would be asked of another host: the reader's own will do.
+    save("terminal.svg", re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL).encode())
+
+
+def browser(report: Path) -> None:
+    """Photograph the report: light on a desk, dark on a phone."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        views: list[tuple[str, Literal["light", "dark"], int]] = [
+            ("report-light.png", "light", 960),
+            ("report-dark-phone.png", "dark", 390),
+        ]
+        for name, scheme, width in views:
+            page = chromium.new_page(viewport={"width": width, "height": 1200}, color_scheme=scheme)
+            page.goto(report.as_uri())
+            save(name, page.screenshot())
+            page.close()
+        chromium.close()
+
+
+def diagnosis() -> None:
+    """Diagnose the default model on the Appliances test rows."""
+    parts = evaluation.cut(datasets.load("appliances"))
+    model = VARNNRegressor().fit(parts.train, validation=parts.validation)
+    found = diagnose_course(Course.of(model.fitted_, parts.lead_in).part(parts.test))
+    pictures = {
+        "diagnose-hours.svg": (
+            diagnostic_figures.error_by_hour(found, unit="Wh"),
+            "Appliances test rows by hour of the day: size and mean of the errors, and the share of labels "
+            "within 90 % intervals.",
+        ),
+        "diagnose-calibration.svg": (
+            diagnostic_figures.calibration(found),
+            "Calibration on the Appliances test rows: by level, as a histogram, and over time.",
+        ),
+    }
+    for name, (figure, described) in pictures.items():
+        save(name, to_svg(figure, described, alone=True).encode())
+    words = [textwrap.fill(one, COLUMNS, subsequent_indent="  ") for one in found.findings]
+    save("diagnose.txt", ("\n".join(words) + "\n").encode())
+
+
+def save(name: str, content: bytes) -> None:
+    """Write one picture, unless it is too large for a page."""
+    if len(content) > LARGEST:
+        raise SystemExit(f"{name} has {len(content):,} bytes; at most {LARGEST:,} are allowed.")
+    (IMAGES / name).write_bytes(content)
+
+
+if __name__ == "__main__":
+    IMAGES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        demonstration(Path(folder) / "report.html")
+        browser(Path(folder) / "report.html")
+    diagnosis()

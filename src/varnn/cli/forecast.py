@@ -1,0 +1,179 @@
+"""``varnn forecast``: a table in, its next rows out; or how such forecasts would have done."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from varnn.cli.options import Data, Inputs, Json, Series, Target, Time, listed
+
+if TYPE_CHECKING:
+    from varnn.backtest import Backtest
+    from varnn.forecast import Forecast
+    from varnn.panel import Panel
+    from varnn.regressor import VARNNRegressor
+
+
+def forecast(
+    data: Data,
+    target: Target,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="CSV (also .gz) or Parquet file to write; - is standard output."),
+    ] = Path("-"),
+    horizon: Annotated[int, typer.Option(help="Rows ahead.", min=2)] = 24,
+    model_path: Annotated[
+        Path | None,
+        typer.Option("--model", help="Model written by varnn fit --horizon; one is fitted if not given."),
+    ] = None,
+    time: Time = None,
+    series: Series = None,
+    inputs: Inputs = None,
+    known: Annotated[
+        str | None, typer.Option(help="Inputs known in the future, separated by commas.")
+    ] = None,
+    future: Annotated[
+        Path | None, typer.Option(help="Table with the coming values of the inputs in --known.")
+    ] = None,
+    interval: Annotated[
+        list[float] | None,
+        typer.Option("--interval", help="Level of intervals to add, such as 0.9; may be repeated."),
+    ] = None,
+    backtest: Annotated[
+        bool, typer.Option("--backtest", help="Score forecasts from every row of the last fifth instead.")
+    ] = False,
+    origins: Annotated[int, typer.Option(help="Backtest: fit anew at so many origins.", min=1)] = 1,
+    seeds: Annotated[int, typer.Option(help="Backtest: seeds to fit from.", min=1)] = 1,
+    peers: Annotated[bool, typer.Option("--peers", help="Let each series see the others.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Forecast the rows after the end of each series of a table.
+
+    With --backtest nothing is written: forecasts are made from before every row of the last fifth of the
+    table, and scored beside simple ones at each distance.
+    """
+    from varnn.cli import table
+    from varnn.cli.terminal import console
+    from varnn.errors import ConfigError
+    from varnn.files import STANDARD, check_writable
+    from varnn.regressor import VARNNRegressor, load
+
+    if as_json and output == STANDARD and not backtest:
+        raise ConfigError(
+            "--json and the forecasts cannot both go to standard output. Name a file with --output."
+        )
+    if model_path is not None and (backtest or known or peers):
+        raise ConfigError("--model brings its own settings: leave out --backtest, --known and --peers.")
+    check_writable(output)
+    model = None if model_path is None else load(model_path)
+    names = listed(inputs) if model is None else list(model.fitted_.input_names)
+    understood = table.read(data, target=target, time=time, series=series, inputs=names)
+    words = console(stderr=True, quiet=as_json or output == STANDARD)
+    words.print(understood.in_words(), markup=False)
+    foreseen = listed(known) or []
+    if backtest:
+        result = _judged(understood.panel, horizon, seeds, origins, foreseen, peers=peers, quiet=as_json)
+        _show(result, as_json=as_json)
+        return
+    if model is None:
+        model = VARNNRegressor(horizon=horizon, known_inputs=foreseen, peers=peers)
+        _fit(model, understood.panel)
+    coming = None
+    if future is not None:
+        coming = table.read(
+            future,
+            target="none",
+            time=understood.roles.time,
+            series=understood.roles.series or "none",
+            inputs=model.known_inputs or [],
+            must_have_target=False,
+        ).panel
+    found = model.forecast(understood.panel, horizon=horizon, inputs=coming, interval=interval or None)
+    _write(found, output, interval or [], understood.roles.time, understood.roles.series)
+    words.print(f"Forecast {found.horizon} rows of {len(found.ids)} series. Wrote {output}.", markup=False)
+    if as_json:
+        typer.echo(json.dumps({"output": str(output), "data": understood.facts()}, indent=1))
+
+
+def _fit(model: "VARNNRegressor", panel: "Panel") -> None:
+    from varnn.cli.progress import training_bar
+
+    with training_bar("training") as on_epoch:
+        model.fit(panel, on_epoch=on_epoch)
+
+
+def _judged(
+    panel: "Panel", horizon: int, seeds: int, origins: int, known: list[str], *, peers: bool, quiet: bool
+) -> "Backtest":
+    from varnn.backtest import backtest
+    from varnn.cli.progress import training_bar
+    from varnn.regressor import VARNNRegressor
+
+    with training_bar("training") as on_epoch:
+        return backtest(
+            panel,
+            horizon=horizon,
+            seeds=seeds,
+            origins=origins,
+            known_inputs=known,
+            model=lambda seed: VARNNRegressor(random_state=seed, peers=peers),
+            on_epoch=on_epoch,
+        )
+
+
+def _show(result: "Backtest", *, as_json: bool) -> None:
+    """Print a backtest: errors over those of persistence, and the coverage of intervals."""
+    from rich.table import Table
+
+    from varnn.backtest import LEVEL
+    from varnn.cli.terminal import console
+
+    lines = result.table()
+    distances = [name for name in lines[0] if name != "forecast"]
+    coverage = {one: float(result.coverage[:, int(one) - 1].mean()) for one in distances}
+    if as_json:
+        facts = {
+            "rows": result.rows,
+            "mse": {name: errors.tolist() for name, errors in result.mse.items()},
+            "coverage": result.coverage.tolist(),
+        }
+        typer.echo(json.dumps(facts, indent=1))
+        return
+    shown = Table(title=f"Mean squared error over that of persistence, {result.rows:,} test rows")
+    for name in ("rows ahead", *distances):
+        shown.add_column(name, justify="left" if name == "rows ahead" else "right")
+    for line in lines:
+        cells = [_cell(*line[one]) for one in distances]
+        shown.add_row(str(line["forecast"]), *cells)
+    shown.add_section()
+    shown.add_row(f"VARNN: held by {LEVEL:.0%} intervals", *(f"{coverage[one]:.1%}" for one in distances))
+    console().print(shown)
+
+
+def _cell(mean: float, spread: float) -> str:
+    return f"{mean:.3f} ± {spread:.3f}" if spread else f"{mean:.3f}"
+
+
+def _write(
+    found: "Forecast", output: Path, levels: list[float], time: str | None, series: str | None
+) -> None:
+    """Write a line for each series and row ahead."""
+    import numpy as np
+
+    from varnn.files import table_writer
+
+    size = found.prediction.size
+    columns: dict[str, Any] = {}
+    if series is not None:
+        columns[series] = np.repeat(np.array(found.ids, dtype=str), found.horizon).tolist()
+    if found.time is not None:
+        columns[time or "time"] = found.time.ravel()
+    columns["ahead"] = np.tile(np.arange(1, found.horizon + 1), len(found.ids))
+    columns["prediction"] = found.prediction.ravel()
+    if found.lower is not None and found.upper is not None:
+        for name, bounds in (("lower", found.lower), ("upper", found.upper)):
+            for index, level in enumerate(levels):
+                columns[f"{name}_{100 * level:g}"] = bounds.reshape(size, -1)[:, index]
+    with table_writer(output) as write:
+        write(columns)

@@ -1,0 +1,39 @@
+"""Where words go: results to standard output, all else to standard error; plain text where asked for."""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def is_plain() -> bool:
+    """Tell whether the user asked for no colours."""
+    return bool(os.environ.get("NO_COLOR"))
+
+
+def console(*, stderr: bool = False, quiet: bool = False) -> "Console":
+    """Make a console: no colours in a pipe or with NO_COLOR, and no line breaks of its own in a pipe."""
+    from rich.console import Console
+
+    # rich itself keeps bold and italics with NO_COLOR; to who asks for plain text these are noise as well.
+    return Console(
+        stderr=stderr,
+        quiet=quiet,
+        soft_wrap=not (sys.stderr if stderr else sys.stdout).isatty(),
+        highlight=False,
+        emoji=False,
+        color_system=None if is_plain() else "auto",
+    )
+
+
+def one_line(message: str) -> str:
+    r"""Put a message on one line, without what a terminal would take as a command.
+
+    Examples
+    --------
+    >>> one_line("row 3 holds 'a\x1b[31m'\nCorrect it.")
+    "row 3 holds 'a?[31m' Correct it."
+    """
+    return "".join(one if one.isprintable() else "?" for one in " ".join(message.split()))

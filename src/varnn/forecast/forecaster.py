@@ -1,0 +1,238 @@
+"""A fitted forecaster: from the last label of each series to its next H rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.cell import look_ahead
+from varnn.errors import ConfigError, DataError
+from varnn.fitted import Fitted
+from varnn.forecast.bands import Bands, widened
+from varnn.forecast.direct import CHANGES, DirectPart, Sight
+from varnn.forecast.rows import columns_of, coming_times, extended, foreseen, targets_ahead
+from varnn.intervals import check_levels
+from varnn.linear import last_labels
+from varnn.panel import Panel
+from varnn.recipe import Prepared
+
+Doubles = npt.NDArray[np.float64]
+_LATELY = 256  # rows whose outcomes tell whether intervals are wide enough
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Forecast:
+    """The next H rows of S series.
+
+    Parameters
+    ----------
+    ids
+        The series.
+    time
+        Times of the rows, (S, H); None where the data have no time.
+    prediction
+        In the target's units: (S, H).
+    lower, upper
+        Bounds, (S, H), or (S, H, L) for several levels; None where no interval was asked for.
+    """
+
+    ids: tuple[str, ...]
+    time: npt.NDArray[Any] | None
+    prediction: Doubles
+    lower: Doubles | None = None
+    upper: Doubles | None = None
+
+    @property
+    def horizon(self) -> int:
+        """Rows ahead."""
+        return int(self.prediction.shape[1])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Forecaster:
+    """A trained forecaster.
+
+    Parameters
+    ----------
+    network
+        Sees rows as `varnn.forecast.rows.foreseen` shows them; predicts each, and the rows after it.
+    known
+        Names of the inputs that are known in the future.
+    direct
+        What its heads' outputs are added to.
+    shares
+        How much of each head's output is added, from 0 to 1: (H,).
+    bands
+        How far off it was on validation rows; None without any.
+    """
+
+    network: Fitted
+    known: tuple[str, ...]
+    direct: DirectPart
+    shares: Doubles
+    bands: Bands | None = None
+
+    @property
+    def horizon(self) -> int:
+        """Rows ahead."""
+        return self.network.architecture.horizon
+
+    @property
+    def rows_kept(self) -> int:
+        """Rows before a forecast that it is made from: what it depends on, and how it lately did."""
+        return self.network.window + CHANGES + 1 + _LATELY
+
+    def forecast(
+        self,
+        panel: Panel,
+        *,
+        horizon: int | None = None,
+        inputs: Any = None,
+        interval: float | Sequence[float] | None = None,
+    ) -> Forecast:
+        """Forecast the rows after the end of each series.
+
+        Parameters
+        ----------
+        panel
+            The rows so far, labels in its target.
+        horizon
+            Rows ahead, at most the horizon it was trained for.
+        inputs
+            The inputs known in the future, for these rows: a Panel with the same series, or an array
+            (H, inputs) for one series, (S, H, inputs) for several.
+        interval
+            Level, or levels, of intervals.
+        """
+        steps = self.horizon if horizon is None else horizon
+        if not 1 <= steps <= self.horizon:
+            raise ConfigError(
+                f"horizon must be from 1 to {self.horizon}, which the model was trained for; got {steps}. "
+                "Fit with a longer `horizon`, or use method='iterate'."
+            )
+        recent = self._recent(panel)
+        future = self._future(recent, inputs, steps)
+        rows = extended(recent, self.horizon, future, self.known)
+        first = rows.starts[1:] - self.horizon  # row T + 1 of each series
+        time = None if panel.time is None else coming_times(recent, steps)
+        if interval is None:
+            return Forecast(ids=panel.ids, time=time, prediction=self.backcast(rows)[first, :steps])
+        levels = check_levels(interval)
+        prediction, lower, upper = (one[first, :steps] for one in self.backcast_intervals(rows, levels))
+        if not isinstance(interval, Sequence | np.ndarray):
+            lower, upper = lower[:, :, 0], upper[:, :, 0]
+        return Forecast(ids=panel.ids, time=time, prediction=prediction, lower=lower, upper=upper)
+
+    def linear_alone(self) -> "Forecaster":
+        """Leave the network out."""
+        return replace(self, shares=np.zeros(self.horizon))
+
+    def backcast(self, panel: Panel) -> Doubles:
+        """Forecast from before each row, as if it and all later ones had not come yet: (N, H).
+
+        Column k is about row t + k. Inputs known in the future are taken from the rows themselves.
+        """
+        return self._predicted(panel)[0]
+
+    def backcast_intervals(self, panel: Panel, levels: Doubles) -> tuple[Doubles, Doubles, Doubles]:
+        """Forecast from before each row with bounds: (N, H), (N, H, L) and (N, H, L)."""
+        if self.bands is None:
+            raise ConfigError(
+                "this model does not know how large its errors are: intervals need validation rows and "
+                "intervals=True when fitting."
+            )
+        predictions, movement = self._predicted(panel)
+        lower, upper = self.bands.reach(movement, levels)
+        outcomes = np.column_stack([panel.target, targets_ahead(panel, self.horizon)]) - predictions
+        for begin, end in pairwise(panel.starts):
+            here = slice(int(begin), int(end))
+            factors = widened(outcomes[here], lower[here], upper[here], levels)
+            lower[here] *= factors
+            upper[here] *= factors
+        # A level that was widened more than the next higher one takes that one along.
+        order = np.argsort(levels)
+        lower[..., order] = np.minimum.accumulate(lower[..., order], axis=2)
+        upper[..., order] = np.maximum.accumulate(upper[..., order], axis=2)
+        return predictions, predictions[:, :, None] + lower, predictions[:, :, None] + upper
+
+    def movement(self, panel: Panel) -> Doubles:
+        """Give how much labels had moved before each row: (N,)."""
+        return self._sight(panel)[0].movement
+
+    def _sight(self, panel: Panel) -> tuple[Sight, Prepared]:
+        rows, recipe = foreseen(panel, self.known), self.network.recipe
+        prepared = self.network.prepared(rows)
+        look = Sight.of(rows, prepared.panel, self.known, blind=recipe.blind, mean=self.direct.mean)
+        return look, prepared
+
+    def _predicted(self, panel: Panel) -> tuple[Doubles, Doubles]:
+        """Forecast from before each row, (N, H); give how much labels had moved, (N,), too."""
+        sight, prepared = self._sight(panel)
+        network, recipe = self.network, self.network.recipe
+        predictions = np.empty((len(panel), self.horizon))
+        predictions[:, 1:] = self.direct.anchors(sight)
+        for piece in network.pieces(prepared.panel):
+            here = piece.rows
+            predictions[here, 0] = recipe.restore(piece.output, prepared.anchors[here], self.shares[0])
+            later = look_ahead(network.weights, piece.hidden).mean(axis=0, dtype=np.float64)
+            predictions[here, 1:] += self.shares[1:] * self.direct.scales * later
+        return predictions, sight.movement
+
+    def _recent(self, panel: Panel) -> Panel:
+        """Keep the end of each series; its first row gets the last label known, if it has none of its own."""
+        if not len(panel):
+            raise DataError("a forecast needs rows to start from; there are none.")
+        first = np.maximum(panel.starts[1:] - self.rows_kept, panel.starts[:-1])
+        recent = panel.ranges(first, panel.starts[1:])
+        target = recent.target.copy()
+        known = np.where(
+            np.isnan(panel.target[first]), last_labels(panel, np.nan)[0][first], panel.target[first]
+        )
+        target[recent.starts[:-1]] = known
+        return replace(recent, target=target)
+
+    def _future(self, panel: Panel, inputs: Any, steps: int) -> Doubles | None:
+        """Read the inputs known in the future, (S, H, inputs); beyond the rows asked for the last is held."""
+        if not self.known:
+            if inputs is not None:
+                raise DataError(
+                    "no input of this model was declared as known in the future, so it takes no future "
+                    "inputs. Fit with known_inputs=[...]."
+                )
+            return None
+        shape = (panel.n_series, steps, len(self.known))
+        if inputs is None:
+            raise DataError(
+                f"inputs {list(self.known)} were declared as known in the future: give their next {steps} "
+                "values as `inputs`."
+            )
+        if isinstance(inputs, Panel):
+            values = _by_series(inputs, panel.ids, self.known, steps)
+        else:
+            values = np.asarray(inputs, dtype=np.float64)
+            if values.ndim == 2:
+                values = values[None]
+            values = values[:, :steps]
+        if values.shape != shape or not np.isfinite(values).all():
+            raise DataError(
+                f"future inputs must be {shape} finite numbers: series, rows, {list(self.known)}; "
+                f"they have shape {values.shape}."
+            )
+        missing = self.horizon - steps
+        return np.concatenate([values, np.repeat(values[:, -1:], missing, axis=1)], axis=1)
+
+
+def _by_series(panel: Panel, ids: Sequence[str], known: Sequence[str], steps: int) -> Doubles:
+    """Take the first rows of each series."""
+    columns = columns_of(panel, known)
+    values = []
+    for name in ids:
+        index = panel.ids.index(name) if name in panel.ids else 0 if len(ids) == 1 == panel.n_series else -1
+        if index < 0 or panel.lengths[index] < steps:
+            raise DataError(f"future inputs must hold {steps} rows of series {name!r}.")
+        first = int(panel.starts[index])
+        values.append(panel.inputs[first : first + steps, columns])
+    return np.array(values, dtype=np.float64)

@@ -1,0 +1,115 @@
+"""Panel -> the same rows as they look before they come, and rows that have not come yet."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.errors import DataError
+from varnn.panel import FloatArray, IntArray, Panel
+
+
+def foreseen(panel: Panel, known: Sequence[str]) -> Panel:
+    """Show each row the inputs of the row before it, but those known in the future as they are.
+
+    The first row of a series has none before it, and keeps its own.
+
+    Examples
+    --------
+    >>> panel = Panel.from_arrays([[1.0, 5.0], [2.0, 6.0]], [0.0, 0.0], input_names=["wind", "tariff"])
+    >>> foreseen(panel, ["tariff"]).inputs.tolist()
+    [[1.0, 5.0], [1.0, 6.0]]
+    """
+    before = np.maximum(np.arange(len(panel)) - 1, panel.first_rows)
+    inputs = panel.inputs[before]
+    columns = columns_of(panel, known)
+    inputs[:, columns] = panel.inputs[:, columns]
+    return replace(panel, inputs=inputs)
+
+
+def columns_of(panel: Panel, names: Sequence[str]) -> IntArray:
+    """Find inputs by name."""
+    missing = [name for name in names if name not in panel.input_names]
+    if missing:
+        raise DataError(
+            f"known_inputs must name inputs of the data; {missing[:5]} are not among "
+            f"{list(panel.input_names)[:10]}."
+        )
+    return np.array([panel.input_names.index(name) for name in names], dtype=np.int64)
+
+
+def targets_ahead(panel: Panel, horizon: int) -> npt.NDArray[np.float64]:
+    """Give the targets of the rows after each row: (N, horizon - 1), NaN beyond the end of a series.
+
+    Examples
+    --------
+    >>> targets_ahead(Panel.from_arrays(None, [1.0, 2.0, 3.0]), 3).tolist()
+    [[2.0, 3.0], [3.0, nan], [nan, nan]]
+    """
+    rows, last = np.arange(len(panel)), last_rows(panel)
+    later = rows[:, None] + np.arange(1, horizon)
+    return np.where(later <= last[:, None], panel.target[np.minimum(later, last[:, None])], np.nan)
+
+
+def last_rows(panel: Panel) -> IntArray:
+    """Give, for each row, the row at which its series ends."""
+    return np.repeat(panel.starts[1:] - 1, panel.lengths)
+
+
+def extended(panel: Panel, horizon: int, future: FloatArray | None, known: Sequence[str]) -> Panel:
+    """Add ``horizon`` rows without labels to each series.
+
+    Parameters
+    ----------
+    panel
+        The rows so far; each series needs one.
+    horizon
+        Rows to add.
+    future
+        What is known of them, (S, horizon, inputs in ``known``). Other inputs stay as they were last.
+    known
+        Names of the inputs that are known in the future.
+    """
+    ends, added = panel.starts[1:], np.arange(panel.n_series)[:, None] * horizon + np.arange(horizon)
+    total = len(panel) + added.size
+    starts = panel.starts + np.arange(panel.n_series + 1) * horizon
+    new = (starts[1:, None] - horizon + np.arange(horizon)).ravel()
+    old = np.ones(total, dtype=bool)
+    old[new] = False
+    held = np.repeat(ends - 1, horizon)
+    inputs = np.empty((total, panel.n_inputs), panel.inputs.dtype)
+    inputs[old], inputs[new] = panel.inputs, panel.inputs[held]
+    if known and future is not None:
+        inputs[np.ix_(new, columns_of(panel, known))] = future.reshape(len(new), -1)
+    target = np.full(total, np.nan)
+    target[old] = panel.target
+    time = None
+    if panel.time is not None:
+        time = np.empty(total, panel.time.dtype)
+        time[old], time[new] = panel.time, coming_times(panel, horizon).ravel()
+    return replace(panel, inputs=inputs, target=target, starts=starts, time=time, rows=np.arange(total))
+
+
+def coming_times(panel: Panel, horizon: int) -> npt.NDArray[Any]:
+    """Go on with the usual step of each series: (S, horizon), of the times' own kind.
+
+    Examples
+    --------
+    >>> hours = np.array(["2026-11-15T07:00", "2026-11-15T08:00"], dtype="datetime64[m]")
+    >>> coming_times(Panel.from_arrays(None, [1.0, 2.0], time=hours), 2).astype(str).tolist()
+    [['2026-11-15T09:00', '2026-11-15T10:00']]
+    """
+    time = np.asarray(panel.time)
+    steps = np.diff(time)
+    steps[panel.starts[1:-1] - 1] = steps.dtype.type(0)  # from one series to the next
+    coming = []
+    for first, last in zip(panel.starts[:-1], panel.starts[1:], strict=True):
+        # A series of one row has no step of its own: that of the others will do.
+        own = steps[first : last - 1] if last - first > 1 else steps[steps > steps.dtype.type(0)]
+        if len(own) == 0:
+            raise DataError("the time from row to row must be known; the data are one row. Give more rows.")
+        step = np.sort(own)[len(own) // 2]  # the median, of times as of numbers
+        coming.append(time[last - 1] + step * np.arange(1, horizon + 1))
+    return np.array(coming).astype(time.dtype)

@@ -1,0 +1,162 @@
+"""Panel + settings -> Forecaster: as `varnn.fitting`, for a network that looks several rows ahead."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from varnn.fitted import Fitted
+from varnn.fitting import Candidate, Progress, Settings, candidates, stacked
+from varnn.forecast.bands import Bands
+from varnn.forecast.direct import DirectPart, Sight
+from varnn.forecast.forecaster import Doubles, Forecaster
+from varnn.forecast.rows import columns_of, foreseen, targets_ahead
+from varnn.panel import Panel
+from varnn.training import Ahead, Epoch, Member, Trained, train_members
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A candidate of `varnn.fitting`, its direct part, and what that leaves to the network's heads."""
+
+    plain: Candidate
+    direct: DirectPart
+    ahead: Ahead
+
+    def member(self, seed: int) -> Member:
+        return replace(self.plain.member(seed), ahead=self.ahead)
+
+
+def fit_forecaster(
+    settings: Settings,
+    training: Panel,
+    validation: Panel | None,
+    *,
+    horizon: int,
+    known: Sequence[str],
+    seed: int,
+    rows: Panel | None = None,
+    on_epoch: Callable[[Epoch], None] | None = None,
+) -> Forecaster:
+    """Train a forecaster.
+
+    Parameters
+    ----------
+    settings
+        How, as for a one-step model.
+    training, validation
+        Rows to learn from, and to choose on (None: nothing is chosen).
+    horizon
+        Rows ahead, at least 2.
+    known
+        Names of inputs that are known in the future.
+    seed
+        The first member's; the others have the following ones.
+    rows
+        All rows, to train the network on again once everything is chosen; None leaves it as it is.
+    on_epoch
+        Called after each epoch with its line of the history, and ``progress``, the share of all done.
+    """
+    columns_of(training, known)  # refuses names that are not there
+    shown = foreseen(training, known)
+    judged = None if validation is None else foreseen(validation, known)
+    config = settings.config(shown)
+    choices = [_candidate(one, shown, judged, horizon, known) for one in candidates(settings, shown, judged)]
+    trainings = len(choices) + settings.ensemble - 1 + (settings.ensemble if rows is not None else 0)
+    progress = Progress(trainings * config.epochs, on_epoch)
+    firsts = train_members([one.member(seed) for one in choices], config, progress)
+
+    def assembled(choice: _Candidate, members: list[Trained]) -> Forecaster:
+        network = Fitted(
+            architecture=replace(choice.plain.architecture, horizon=horizon),
+            weights=stacked(members),
+            recipe=choice.plain.recipe,
+            window=config.window,
+            input_names=training.input_names,
+            target_name=training.target_name,
+        )
+        ones = np.ones(horizon)
+        return Forecaster(network=network, known=tuple(known), direct=choice.direct, shares=ones)
+
+    best = 0
+    if validation is not None and len(choices) > 1:
+        tried = [assembled(one, [first]) for one, first in zip(choices, firsts, strict=True)]
+        best = int(np.argmin([_error(one, validation) for one in tried]))
+    members = [firsts[best]]
+    if settings.ensemble > 1:
+        others = [choices[best].member(seed + index) for index in range(1, settings.ensemble)]
+        members += train_members(others, config, progress)
+    forecaster = assembled(choices[best], members)
+    if validation is not None:
+        forecaster = _judged(forecaster, validation, settings)
+    if rows is None:
+        return forecaster
+    again = _candidate_of(choices[best], foreseen(rows, known), known)
+    every = [
+        replace(again.member(seed + index), stop_after=one.best_epoch) for index, one in enumerate(members)
+    ]
+    network = replace(forecaster.network, weights=stacked(train_members(every, config, progress)))
+    return replace(forecaster, network=network)
+
+
+def _candidate(
+    plain: Candidate, training: Panel, validation: Panel | None, horizon: int, known: Sequence[str]
+) -> _Candidate:
+    mean = float(np.nanmean(training.target))
+    look: dict[str, Any] = {"known": known, "blind": plain.recipe.blind, "mean": mean}
+    seen = Sight.of(training, plain.training, **look)
+    later = None
+    if validation is not None and plain.validation is not None:
+        later = Sight.of(validation, plain.validation, **look)
+    direct = DirectPart.fit(seen, later, horizon)
+    ahead = Ahead(_left(direct, seen), None if later is None else _left(direct, later))
+    architecture = replace(plain.architecture, horizon=horizon)
+    return _Candidate(replace(plain, architecture=architecture), direct, ahead)
+
+
+def _candidate_of(chosen: _Candidate, rows: Panel, known: Sequence[str]) -> _Candidate:
+    """Give the chosen candidate other rows to learn from, and none to be judged on."""
+    recipe, direct = chosen.plain.recipe, chosen.direct
+    prepared = recipe(rows).panel
+    sight = Sight.of(rows, prepared, known, blind=recipe.blind, mean=direct.mean)
+    plain = replace(chosen.plain, training=prepared, validation=None)
+    return replace(chosen, plain=plain, ahead=Ahead(_left(direct, sight), None))
+
+
+def _left(direct: DirectPart, sight: Sight) -> Any:
+    """Give what the direct part leaves to the network's heads, scaled: (N, H - 1)."""
+    horizon = 1 + len(direct.scales)
+    rest = (targets_ahead(sight.panel, horizon) - direct.anchors(sight)) / direct.scales
+    return rest.astype(np.float32)
+
+
+def _outcomes(panel: Panel, horizon: int) -> Doubles:
+    """Give the targets of each row and those after it: (N, H)."""
+    return np.column_stack([panel.target, targets_ahead(panel, horizon)])
+
+
+def _error(forecaster: Forecaster, validation: Panel) -> float:
+    """Give the mean squared error over all distances, each in units of how far targets spread there."""
+    outcomes = _outcomes(validation, forecaster.horizon)
+    errors = np.square(outcomes - forecaster.backcast(validation))
+    known = ~np.isnan(outcomes).all(axis=0)
+    return float(np.mean(np.nanmean(errors[:, known], axis=0)))
+
+
+def _judged(forecaster: Forecaster, validation: Panel, settings: Settings) -> Forecaster:
+    """Fit the share of each head on validation rows, and how far off forecasts are."""
+    outcomes = _outcomes(validation, forecaster.horizon)
+    bare = forecaster.linear_alone().backcast(validation)
+    added, rest = forecaster.backcast(validation) - bare, outcomes - bare
+    known = ~np.isnan(rest)
+    sizes = np.sum(np.square(added) * known, axis=0)
+    products = np.sum(np.where(known, added * rest, 0), axis=0)
+    shares = np.where(sizes > 0, np.clip(products / np.where(sizes > 0, sizes, 1), 0, 1), 1.0)
+    if forecaster.network.recipe.linear is None:
+        shares[0] = 1.0  # there is nothing else to predict the first row from
+    forecaster = replace(forecaster, shares=shares)
+    if not settings.intervals:
+        return forecaster
+    errors = np.where(known, rest - shares * added, np.nan)
+    return replace(forecaster, bands=Bands.of(errors, forecaster.movement(validation)))

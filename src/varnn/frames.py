@@ -1,0 +1,76 @@
+"""A table in, predictions as a table of the same kind out: pandas, polars and pyarrow alike.
+
+``predict`` gives arrays, as scikit-learn's contract has it: a Series that came back instead would align
+itself by index in the middle of a cross-validation or a pipeline. A table is another matter: it has its
+own names for time and series, and those who bring one want one back. Hence a way of its own, in which
+everything is taken and given by name.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+
+from varnn.closed_loop import continue_from_training
+from varnn.errors import DataError
+from varnn.fitted import Fitted
+from varnn.intervals import Interval
+from varnn.panel import FloatArray, Panel
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
+Frame = TypeVar("Frame", bound="IntoDataFrame")
+PREDICTION = "prediction"
+
+
+class Model(Protocol):
+    """What is asked of a model."""
+
+    fitted_: Fitted
+
+    def predict(self, X: Any, *, interval: float | Sequence[float] | None = None) -> Any:
+        """Predict the rows of a panel."""
+
+
+def predict_frame(
+    model: Model,
+    frame: Frame,
+    *,
+    time: str | None = None,
+    series: str | None = None,
+    interval: float | Sequence[float] | None = None,
+) -> Frame:
+    """Predict every row of a table; see :meth:`varnn.VARNNRegressor.predict_frame`."""
+    import narwhals as nw
+
+    fitted = model.fitted_
+    table = nw.from_native(frame, eager_only=True)
+    target = fitted.target_name if fitted.target_name in table.columns else None
+    panel = Panel.from_frame(frame, target=target, time=time, series=series, inputs=fitted.input_names)
+    if target is None and interval is None:
+        found = {PREDICTION: continue_from_training(fitted, panel)}
+    else:
+        found = _columns(model.predict(panel, interval=interval), interval)
+    kept = list(dict.fromkeys(one for one in (time, series, target) if one is not None))
+    taken = [one for one in kept if one in found]
+    if taken:
+        raise DataError(
+            f"the predictions come in columns {list(found)}; rename the table's own {taken[0]!r}."
+        )
+    added = [
+        nw.new_series(name, panel.in_caller_order(values), nw.Float64, backend=table.implementation)
+        for name, values in found.items()
+    ]
+    return table.with_columns(*added).select(*kept, *found).to_native()
+
+
+def _columns(found: Any, interval: float | Sequence[float] | None) -> dict[str, FloatArray]:
+    """Name predictions and bounds: lower_90 and upper_90 are those of the level 0.9."""
+    if not isinstance(found, Interval):
+        return {PREDICTION: found}
+    columns = {PREDICTION: found.prediction}
+    for place, level in enumerate(np.atleast_1d(np.asarray(interval))):
+        for side, bounds in (("lower", found.lower), ("upper", found.upper)):
+            columns[f"{side}_{100 * level:g}"] = bounds.reshape(len(bounds), -1)[:, place]
+    return columns

@@ -1,0 +1,123 @@
+"""Fitted models and forecasters <-> named arrays and plain values, for a file to hold."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.adaptation import Adaptation
+from varnn.cell import Architecture, weights_from
+from varnn.fitted import Fitted, Tail
+from varnn.forecast import Bands, DirectPart, Forecaster
+from varnn.intervals import Spread
+from varnn.recipe import Recipe
+
+Tensors = dict[str, npt.NDArray[Any]]
+Facts = dict[str, Any]
+
+
+def parts_of(fitted: Fitted) -> tuple[Tensors, Facts]:
+    """Take a model apart."""
+    tensors: Tensors = {f"weights.{name}": array for name, array in fitted.weights.as_dict().items()}
+    tensors |= {f"recipe.{name}": array for name, array in fitted.recipe.arrays().items()}
+    for index, tail in enumerate(fitted.tails.values()):
+        tensors[f"tail.{index}.inputs"] = tail.inputs
+        tensors[f"tail.{index}.target"] = tail.target
+        if tail.time is not None:
+            tensors[f"tail.{index}.time"] = tail.time.astype("datetime64[ns]").astype(np.int64)
+    adaptation = fitted.adaptation
+    if adaptation is not None:
+        tensors["adaptation.gain"] = adaptation.gain
+    spread = fitted.spread
+    if spread is not None:
+        tensors |= {"spread.weights": spread.weights, "spread.quantiles": spread.quantiles}
+    return tensors, {
+        "spread": None if spread is None else spread.unit,
+        "adaptation": None if adaptation is None else adaptation.numbers(),
+        "architecture": fitted.architecture.as_dict(),
+        "window": fitted.window,
+        "share": fitted.share,
+        "recipe": fitted.recipe.facts(),
+        "input_names": list(fitted.input_names),
+        "target_name": fitted.target_name,
+        "series": list(fitted.tails),
+        "summary": fitted.summary,
+    }
+
+
+def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
+    """Undo :func:`parts_of`; KeyError, TypeError or ValueError where parts are missing or do not fit."""
+    weights = weights_from(under("weights.", tensors))
+    architecture = Architecture(**facts["architecture"])
+    if {name: array.shape[1:] for name, array in weights.as_dict().items()} != architecture.shapes:
+        raise ValueError("weights that do not fit its architecture")
+    return Fitted(
+        architecture=architecture,
+        weights=weights,
+        recipe=Recipe.from_parts(facts["recipe"], under("recipe.", tensors)),
+        window=int(facts["window"]),
+        adaptation=_adaptation(facts["adaptation"], tensors),
+        spread=_spread(facts["spread"], tensors),
+        share=float(facts["share"]),
+        input_names=tuple(facts["input_names"]),
+        target_name=facts["target_name"],
+        tails={name: _tail(under(f"tail.{index}.", tensors)) for index, name in enumerate(facts["series"])},
+        summary=facts["summary"],
+    )
+
+
+def forecaster_parts(forecaster: Forecaster) -> tuple[Tensors, Facts]:
+    """Take a forecaster apart."""
+    tensors, facts = parts_of(forecaster.network)
+    tensors["shares"] = forecaster.shares
+    records: list[tuple[str, DirectPart | Bands | None]] = [
+        ("direct", forecaster.direct),
+        ("bands", forecaster.bands),
+    ]
+    for name, record in records:
+        if record is not None:
+            tensors |= {
+                f"{name}.{field.name}": np.atleast_1d(getattr(record, field.name)) for field in fields(record)
+            }
+    return tensors, facts | {"known": list(forecaster.known)}
+
+
+def forecaster_from(tensors: Tensors, facts: Mapping[str, Any]) -> Forecaster:
+    """Undo :func:`forecaster_parts`."""
+    direct, bands = under("direct.", tensors), under("bands.", tensors)
+    return Forecaster(
+        network=fitted_from(tensors, facts),
+        known=tuple(facts["known"]),
+        direct=DirectPart(**{**direct, "mean": direct["mean"].item()}),
+        shares=tensors["shares"],
+        bands=Bands(**{**bands, "usual": bands["usual"].item()}) if bands else None,
+    )
+
+
+def under(prefix: str, tensors: Tensors) -> Tensors:
+    """Keep the arrays whose name begins so, without that beginning."""
+    return {name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)}
+
+
+def _adaptation(numbers: list[float] | None, tensors: Tensors) -> Adaptation | None:
+    if numbers is None:
+        return None
+    forgetting, noise = numbers
+    return Adaptation(forgetting=forgetting, gain=tensors["adaptation.gain"], noise=noise)
+
+
+def _spread(unit: float | None, tensors: Tensors) -> Spread | None:
+    if unit is None:
+        return None
+    return Spread(unit=unit, weights=tensors["spread.weights"], quantiles=tensors["spread.quantiles"])
+
+
+def _tail(tensors: Tensors) -> Tail:
+    time = tensors.get("time")
+    return Tail(
+        inputs=tensors["inputs"],
+        target=tensors["target"],
+        time=None if time is None else time.view("datetime64[ns]"),
+    )

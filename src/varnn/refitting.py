@@ -1,0 +1,65 @@
+"""Once everything is chosen, learn from all rows: those that were held out to choose on are the latest.
+
+Nothing is chosen here. Each member is trained anew, for as many epochs as were best for it before, on
+rows prepared in the form that was chosen. How much of the network's correction to add, how fast to
+forget and what quantiles its errors have was measured on rows it had not seen, and stays.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from varnn.adaptation import Adaptation
+from varnn.fitted import Fitted, tails_of
+from varnn.fitting import LATEST, Progress, Settings, latest, seen_by_spread, stacked
+from varnn.panel import Panel
+from varnn.training import Epoch, Member, train_members
+
+
+def refit(
+    fitted: Fitted,
+    settings: Settings,
+    training: Panel,
+    rows: Panel,
+    *,
+    seed: int,
+    on_epoch: Callable[[Epoch], None] | None = None,
+) -> Fitted:
+    """Train a model again on all rows.
+
+    Parameters
+    ----------
+    fitted
+        What `varnn.fitting.fit` made of ``training``, with validation rows to choose on.
+    settings, seed
+        As they were then.
+    training, rows
+        The rows it was trained on, and all of them.
+    on_epoch
+        Called after each epoch with its line of the history, and ``progress``, the share of all done.
+    """
+    config, best = settings.config(training), fitted.summary["best_epoch"]
+    recipe = fitted.recipe.refitted(rows, settings.scale)
+    prepared = recipe(rows).panel
+    members = [
+        Member(fitted.architecture, prepared, None, seed + index, stop_after=epochs)
+        for index, epochs in enumerate(best)
+    ]
+    trained = train_members(members, config, Progress(sum(best), on_epoch))
+    again = replace(
+        fitted,
+        recipe=recipe,
+        weights=stacked(trained),
+        tails=tails_of(rows, recipe, max(len(one.target) for one in fitted.tails.values())),
+        summary={**fitted.summary, "refitted on": len(rows)},
+    )
+    if fitted.adaptation is not None:
+        hidden = again.hidden(latest(prepared, LATEST)).hidden
+        known = Adaptation.of(hidden, np.ones(1), fitted.adaptation.forgetting)
+        rescaled = (fitted.recipe.scaling.target_scale / recipe.scaling.target_scale) ** 2
+        again = replace(again, adaptation=replace(known, noise=fitted.adaptation.noise * rescaled))
+    if fitted.spread is not None:
+        before, after = seen_by_spread(fitted, training), seen_by_spread(again, rows)
+        again = replace(again, spread=fitted.spread.moved(before, after))
+    return again

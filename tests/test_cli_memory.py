@@ -1,0 +1,55 @@
+"""A table much longer than memory is wide: what predicting it takes, in a process of its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+from varnn import Panel, VARNNRegressor
+
+SHORT, LONG = 1_000, 3_000_000
+BLOCKS = 30e6  # bytes on their way in and out, whatever the length
+# The process says itself how much it took at most. Its ru_maxrss would not do: that begins with what its
+# parent, the tests, had taken when it was started.
+MEASURED = """
+from pathlib import Path
+from varnn.cli import main
+try:
+    main()
+finally:
+    status = Path("/proc/self/status").read_text().split()
+    print(int(status[status.index("VmHWM:") + 1]) * 1024)
+"""
+
+
+def peak(model: Path, data: Path, output: Path) -> int:
+    """Predict a table; give the bytes of memory that took."""
+    command = [sys.executable, "-c", MEASURED, "predict", str(model), str(data), "-o", str(output)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what a process took at most")
+def test_a_long_table_takes_less_than_four_times_its_size_in_float32(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    x = np.round(random.normal(size=LONG), 3)
+    whole = pa.table({"x": x, "y": np.round(x + 1, 3)})
+    model = tmp_path / "rm.varnn"
+    panel = Panel.from_arrays(x[:400, None], x[:400] + 1, input_names=["x"])
+    VARNNRegressor.paper("RM", epochs=1, hidden_size=4).fit(panel).save(model)
+    for kind, write in (("csv", csv.write_csv), ("parquet", parquet.write_table)):
+        taken = {}
+        for rows in (SHORT, LONG):
+            data, output = tmp_path / f"{rows}.{kind}", tmp_path / "out.csv"
+            write(whole.slice(0, rows), data)
+            taken[rows] = peak(model, data, output)
+        assert csv.read_csv(output).num_rows == LONG
+        above = taken[LONG] - taken[SHORT]
+        assert above < 4 * whole.num_columns * LONG * np.float32().nbytes + BLOCKS, (
+            f"{kind}: {above / 1e6} MB"
+        )
