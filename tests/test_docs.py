@@ -46,8 +46,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give an empty folder to work in, with training cut short."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "110")
-    monkeypatch.setattr("varnn.fitting.STEPS", 120)
-    monkeypatch.setattr("varnn.fitting.EPOCHS", 3)
+    monkeypatch.setattr("varnn.fitting.settings.STEPS", 120)
+    monkeypatch.setattr("varnn.fitting.settings.EPOCHS", 3)
     return tmp_path
 
 

@@ -143,8 +143,8 @@ def test_every_synthetic_stream_and_every_data_set_is_measured() -> None:
 
 
 def test_a_made_stream_is_measured_from_fit_to_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("varnn.fitting.STEPS", 20)
-    monkeypatch.setattr("varnn.fitting.EPOCHS", 1)
+    monkeypatch.setattr("varnn.fitting.settings.STEPS", 20)
+    monkeypatch.setattr("varnn.fitting.settings.EPOCHS", 1)
     monkeypatch.setattr(
         "varnn.bench.coverage.version", lambda name: None
     )  # MAPIE would take most of the time

@@ -15,11 +15,12 @@ import pytest
 import varnn
 from tests.cases import CASES, Case, random_panel
 from tests.test_stream import fitted
-from varnn import Panel, Stream, VARNNRegressor, onnx_export
+from varnn import Panel, Stream, VARNNRegressor
 from varnn.clock import clock_inputs
 from varnn.errors import ConfigError, MissingExtraError, OutputError
+from varnn.export import step
+from varnn.export.graph import Graph
 from varnn.fitted import Fitted
-from varnn.onnx_graph import Graph
 
 VARIANTS = ["RM", "RM+AM", "ARM", "ARM+AM"]
 _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
@@ -54,7 +55,7 @@ class Session:
 
 def assert_equal_to_a_stream(model: Fitted, panel: Panel) -> None:
     """Compare to 1e-5 of the spread of the predictions, however far from zero they are."""
-    live, exported = Stream(model), Session(onnx_export.step(model))
+    live, exported = Stream(model), Session(step.step(model))
     times: Any = [None] * len(panel) if panel.time is None else panel.time
     wanted, got = [], []
     for x, label, time in zip(panel.inputs, panel.target, times, strict=True):
@@ -153,7 +154,7 @@ def test_a_fleet_is_the_same_graph_and_a_series_starts_afresh_from_zeros(
 
 def test_the_clock_is_read_from_seconds() -> None:
     graph = Graph()
-    graph.output("prediction", onnx_export._clock(graph, ("day", "week")))
+    graph.output("prediction", step._clock(graph, ("day", "week")))
     made = graph.model(producer_version="0", description="", metadata={})
     made.graph.output[0].type.tensor_type.shape.dim.add().dim_value = 7
     days = np.datetime64("2026-11-09T00") + 6 * np.arange(60)  # two weeks, with each midnight
@@ -193,7 +194,7 @@ def test_what_cannot_be_exported_is_refused(
     with pytest.raises(ConfigError, match="peers=True"):
         together.to_onnx()
     with pytest.raises(ConfigError, match="predicts a constant"):
-        onnx_export.step(fitted(CASES[0], window=1, n_inputs=0))
+        step.step(fitted(CASES[0], window=1, n_inputs=0))
     with pytest.raises(OutputError, match="cannot be written"):
         model.to_onnx(tmp_path / "absent" / "step.onnx")
     monkeypatch.setitem(sys.modules, "onnx", None)

@@ -50,8 +50,8 @@ def test_a_ratio_of_one_is_the_best_possible(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_every_contender_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("varnn.fitting.STEPS", 20)
-    monkeypatch.setattr("varnn.fitting.EPOCHS", 1)
+    monkeypatch.setattr("varnn.fitting.settings.STEPS", 20)
+    monkeypatch.setattr("varnn.fitting.settings.EPOCHS", 1)
     rows = robustness.measure(threads=1, kind="level-shift", strength=1.0, seed=0, rows=300)
     assert [row["contender"] for row in rows] == list(robustness.CONTENDERS)
     assert all(1 < float(row[RATIO] or 0) < 100 for row in rows)

@@ -116,7 +116,7 @@ def backtest(
     if horizon < 2:
         raise ConfigError(f"horizon must be at least 2; got {horizon}. One row ahead is what compare does.")
     require("torch", extra="train", purpose="training")
-    from varnn.forecast_fitting import fit_forecaster
+    from varnn.fitting import fit_forecaster
 
     cuts = rolling(panel, origins)
     season = _rows_of_a_day(panel) if season is None else season

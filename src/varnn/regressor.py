@@ -18,10 +18,10 @@ from varnn import model_card, model_file
 from varnn.cell import MemoryActivation, Residual, Variant
 from varnn.closed_loop import continue_from_training
 from varnn.errors import DataError, require
-from varnn.estimator_exchange import ExchangeMixin
-from varnn.estimator_forecast import ForecastMixin
-from varnn.estimator_input import RowSeries, panel_from
-from varnn.estimator_settings import check_settings, plain_settings
+from varnn.estimator.exchange import ExchangeMixin
+from varnn.estimator.forecast import ForecastMixin
+from varnn.estimator.input import RowSeries, panel_from
+from varnn.estimator.settings import check_settings, plain_settings
 from varnn.intervals import Interval, check_levels
 from varnn.panel import FloatArray, Panel, default_names
 from varnn.preparation import Fill, Scale, split_in_time
@@ -374,7 +374,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         on_epoch: Callable[[dict[str, float]], None] | None,
     ) -> None:
         require("torch", extra="train", purpose="training")
-        from varnn import fitting, forecast_fitting, refitting
+        from varnn import fitting
 
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
@@ -398,12 +398,12 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         seed = int(seed)
         self.fitted_ = fitting.fit(settings, *rows, rows=panel, seed=seed, on_epoch=reporter(0))
         if refit:
-            self.fitted_ = refitting.refit(
+            self.fitted_ = fitting.refit(
                 self.fitted_, settings, training, panel, seed=seed, on_epoch=reporter(1)
             )
         self.forecaster_ = None
         if self.horizon > 1:
-            self.forecaster_ = forecast_fitting.fit_forecaster(
+            self.forecaster_ = fitting.fit_forecaster(
                 settings,
                 *rows,
                 rows=panel if refit else None,

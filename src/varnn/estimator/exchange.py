@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from varnn import frames, onnx_export
-from varnn.estimator_settings import plain_settings
+from varnn.estimator import frames
+from varnn.estimator.settings import plain_settings
+from varnn.export.step import step
 from varnn.files import write_atomically
 from varnn.fitted import Fitted
 from varnn.model_card import card
@@ -84,7 +85,7 @@ class ExchangeMixin:
         ['x', 'y_previous', 'memory', 'expected', 'activation']
         """
         check_is_fitted(self, "fitted_")
-        step = onnx_export.step(self.fitted_, card(self.fitted_, plain_settings(self.get_params(deep=False))))
+        found = step(self.fitted_, card(self.fitted_, plain_settings(self.get_params(deep=False))))
         if path is not None:
-            write_atomically(path, step.SerializeToString())
-        return step
+            write_atomically(path, found.SerializeToString())
+        return found

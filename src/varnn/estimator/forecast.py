@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from varnn.closed_loop import continued
 from varnn.errors import ConfigError, DataError, check_choice
-from varnn.estimator_input import RowSeries
+from varnn.estimator.input import RowSeries
 from varnn.fitted import Fitted, Tail, tails_of
 from varnn.forecast import Forecast, Forecaster
 from varnn.forecast.rows import coming_times

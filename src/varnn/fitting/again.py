@@ -12,7 +12,9 @@ import numpy as np
 
 from varnn.adaptation import Adaptation
 from varnn.fitted import Fitted, tails_of
-from varnn.fitting import LATEST, Progress, Settings, latest, seen_by_spread, stacked
+from varnn.fitting.candidates import Progress, stacked
+from varnn.fitting.one_step import LATEST, latest, seen_by_spread
+from varnn.fitting.settings import Settings
 from varnn.panel import Panel
 from varnn.training import Epoch, Member, train_members
 
@@ -31,7 +33,7 @@ def refit(
     Parameters
     ----------
     fitted
-        What `varnn.fitting.fit` made of ``training``, with validation rows to choose on.
+        What `varnn.fitting.one_step.fit` made of ``training``, with validation rows to choose on.
     settings, seed
         As they were then.
     training, rows

@@ -25,9 +25,9 @@ import numpy.typing as npt
 from varnn.adaptation import _BOUND, _GUARD, _LEAK, Adaptation
 from varnn.clock import _MONDAY, _SECONDS, Cycle
 from varnn.errors import ConfigError
+from varnn.export.graph import Graph, Value
 from varnn.fitted import Fitted
 from varnn.linear import LinearPart
-from varnn.onnx_graph import Graph, Value
 from varnn.preparation import LIMIT
 
 if TYPE_CHECKING:

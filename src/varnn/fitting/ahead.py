@@ -1,4 +1,4 @@
-"""Panel + settings -> Forecaster: as `varnn.fitting`, for a network that looks several rows ahead."""
+"""Panel + settings -> Forecaster: as `varnn.fitting.one_step`, for a network that looks ahead."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from varnn.fitted import Fitted
-from varnn.fitting import Candidate, Progress, Settings, candidates, stacked
+from varnn.fitting.candidates import Candidate, Progress, candidates, stacked
+from varnn.fitting.settings import Settings
 from varnn.forecast.bands import Bands
 from varnn.forecast.direct import DirectPart, Sight
 from varnn.forecast.forecaster import Doubles, Forecaster
@@ -18,7 +19,7 @@ from varnn.training import Ahead, Epoch, Member, Trained, train_members
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A candidate of `varnn.fitting`, its direct part, and what that leaves to the network's heads."""
+    """A plain candidate, its direct part, and what that leaves to the network's heads."""
 
     plain: Candidate
     direct: DirectPart

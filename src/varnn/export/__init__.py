@@ -1,0 +1,1 @@
+"""A streamed step for other runtimes."""

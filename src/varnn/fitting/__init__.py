@@ -1,0 +1,12 @@
+"""Panel + settings -> a fitted model: choose on validation rows, train, and train again on all rows.
+
+``one_step`` makes the model that predicts one row ahead; ``again`` trains it on all rows once everything
+is chosen; ``ahead`` makes the one that forecasts several rows. They share ``settings`` and ``candidates``.
+"""
+
+from varnn.fitting.again import refit
+from varnn.fitting.ahead import fit_forecaster
+from varnn.fitting.one_step import fit
+from varnn.fitting.settings import Settings
+
+__all__ = ["Settings", "fit", "fit_forecaster", "refit"]

@@ -1,0 +1,99 @@
+"""What a network may see of the rows, and what several trainings have in common."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from varnn.cell import Architecture, Weights
+from varnn.clock import Cycle
+from varnn.fitting.settings import Settings
+from varnn.panel import Panel
+from varnn.recipe import Recipe
+from varnn.training import Epoch, Member, Trained
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A recipe, the cell that fits it, and the rows it makes."""
+
+    recipe: Recipe
+    architecture: Architecture
+    training: Panel
+    validation: Panel | None
+
+    def __str__(self) -> str:
+        """Name what the network sees."""
+        seen = [*([] if self.recipe.blind else ["inputs"]), *self.recipe.clock]
+        return " and ".join(seen) or "labels alone"
+
+    def member(self, seed: int) -> Member:
+        """Give what a member of an ensemble is trained from."""
+        return Member(self.architecture, self.training, self.validation, seed)
+
+    def error(self, trained: Trained) -> float:
+        """Give the validation error in the target's units, which candidates with other scalings share."""
+        return trained.validation_loss * self.recipe.scaling.target_scale**2
+
+
+def candidates(settings: Settings, training: Panel, validation: Panel | None) -> list[Candidate]:
+    """List what the network may see: the clock or not; no inputs too, where the linear part wants none."""
+    clocks = settings.clocks(training, judged=validation is not None)
+    listed = [_candidate(settings, training, validation, clock) for clock in clocks]
+    linear = listed[0].recipe.linear
+    if validation is not None and training.n_inputs and linear is not None and not len(linear.of_inputs):
+        listed += [_candidate(settings, training, validation, clock, blind=True) for clock in clocks]
+    return listed
+
+
+def _candidate(
+    settings: Settings,
+    training: Panel,
+    validation: Panel | None,
+    clock: tuple[Cycle, ...],
+    *,
+    blind: bool = False,
+) -> Candidate:
+    recipe = Recipe.of(
+        training,
+        validation,
+        scale=settings.scale,
+        fill=settings.fill,
+        blind=blind,
+        clock=clock,
+        linear=settings.linear,
+        peers=settings.peers,
+    )
+    prepared = recipe(training).panel
+    architecture = Architecture.of(
+        settings.variant,
+        n_inputs=prepared.n_inputs,
+        hidden_size=settings.hidden_size,
+        memory_size=settings.memory_size,
+        residual=settings.residual,
+        memory_activation=settings.memory_activation,
+    )
+    judged = None if validation is None else recipe(validation).panel
+    return Candidate(recipe, architecture, prepared, judged)
+
+
+def stacked(members: list[Trained]) -> Weights:
+    """Give the weights of members as matrices with a leading axis of members."""
+    stacks: list[Mapping[str, Any]] = [one.weights.as_dict() for one in members]
+    return Weights(**{name: np.stack([one[name] for one in stacks]) for name in stacks[0]})
+
+
+class Progress:
+    """Hands epochs on, with the share of all epochs that is done."""
+
+    def __init__(self, total: int, on_epoch: Callable[[Epoch], None] | None) -> None:
+        self.total = total
+        self.done = 0
+        self.on_epoch = on_epoch
+
+    def __call__(self, member: int, line: Epoch) -> None:
+        """Take in an epoch of a member."""
+        self.done += 1
+        if self.on_epoch is not None:
+            self.on_epoch({**line, "member": member, "progress": self.done / self.total})

@@ -1,0 +1,100 @@
+"""How to fit, and what the rows decide where nothing is said."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from varnn.cell import MemoryActivation, Residual, Variant
+from varnn.clock import Cycle, offered_cycles
+from varnn.panel import Panel
+from varnn.preparation import Fill, Scale
+from varnn.training import Schedule, TrainConfig
+
+LONGEST_WINDOW = 24
+STEPS = 2500  # of Adam, that a member takes at least
+EPOCHS = 20  # that a member takes at least
+BATCHES = range(8, 65)  # windows of several graded rows in a batch: few, as they hold many rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How to fit, in the words of :class:`varnn.VARNNRegressor`; None is chosen here."""
+
+    variant: Variant
+    window: int | None
+    graded: int | None
+    hidden_size: int
+    memory_size: int | None
+    memory_activation: MemoryActivation
+    residual: Residual
+    epochs: int | None
+    batch_size: int | None
+    learning_rate: float
+    schedule: Schedule
+    patience: int | None
+    gradient_clip: float | None
+    averaging: float
+    ensemble: int
+    linear: bool
+    calendar: Literal["auto"] | tuple[Cycle, ...] | None
+    peers: bool
+    adapt: Literal["rls"] | None
+    forgetting: float | Literal["auto"]
+    intervals: bool
+    scale: Scale
+    fill: Fill
+    device: str
+    engine: Any
+
+    def config(self, training: Panel) -> TrainConfig:
+        """Settle what the rows decide: window, graded rows, batch and epochs.
+
+        Short series have short windows, so that there is something to learn from. A batch is small
+        enough for a hundred steps an epoch, and epochs are enough for some thousand steps.
+
+        Examples
+        --------
+        >>> from varnn.regressor import VARNNRegressor
+        >>> settings = VARNNRegressor().settings()
+        >>> rows = Panel.from_arrays(None, np.zeros(12_000))
+        >>> config = settings.config(rows)
+        >>> config.window, config.graded, config.batch_size, config.epochs
+        (24, 12, 9, 22)
+        """
+        shortest = int(training.lengths.min()) if training.n_series else 0
+        window = _chosen(self.window, min(LONGEST_WINDOW, max(1, shortest // 3)))
+        graded = _chosen(self.graded, max(1, window // 2))
+        rows = np.maximum(training.lengths - window + 1, 0).sum()
+        windows = max(1, int(rows) // max(1, graded))
+        batch = _chosen(self.batch_size, int(np.clip(windows // 100, BATCHES[0], BATCHES[-1])))
+        steps = max(1, windows // max(1, batch))
+        return TrainConfig(
+            window=window,
+            graded=graded,
+            epochs=_chosen(self.epochs, max(EPOCHS, min(10 * EPOCHS, STEPS // steps))),
+            batch_size=batch,
+            learning_rate=float(self.learning_rate),
+            schedule=self.schedule,
+            patience=self.patience,
+            gradient_clip=self.gradient_clip,
+            averaging=self.averaging,
+            # These products are so small that a GPU spends its time starting them: an H200 took 2.5 times
+            # as long as the CPU beside it.
+            device="cpu" if self.device == "auto" else self.device,
+            engine=self.engine,
+        )
+
+    def clocks(self, training: Panel, judged: bool) -> list[tuple[Cycle, ...]]:
+        """List the choices of clock inputs, the fewest first."""
+        if self.calendar != "auto":
+            return [self.calendar or ()]
+        offered = offered_cycles(training.time) if judged else ()
+        return [offered[:count] for count in range(len(offered) + 1)]
+
+
+def _chosen(given: Any, automatic: int) -> Any:
+    """Take what was given; NumPy's integers as Python's, so that a file can hold them."""
+    if given is None:
+        return automatic
+    return int(given) if isinstance(given, np.integer) else given
