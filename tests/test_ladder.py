@@ -8,7 +8,8 @@ import pytest
 
 from tests.test_cli import run as run_cli
 from varnn.bench import ladder, ladder_page
-from varnn.bench.ladder import Climbed, Rung
+from varnn.bench.ladder import Climbed
+from varnn.bench.rungs import RUNGS, Rung, joined
 from varnn.errors import DataError
 from varnn.panel import Panel
 from varnn.protocols import Parts, cut
@@ -62,7 +63,23 @@ def test_a_second_climb_takes_what_the_first_left(
     found = ladder.climb(["appliances"], ["persistence"], cache=tmp_path)
     np.testing.assert_array_equal(found["appliances"][0].predictions, one.predictions)
     assert ladder.count(["appliances"], ["persistence", "RM"], seeds=3) == 4
-    assert isinstance(ladder.RUNGS[0], Rung)
+    assert isinstance(RUNGS[0], Rung)
+
+
+def test_the_last_rungs_are_fitted_to_training_and_validation_rows(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("varnn.fitting.settings.STEPS", 20)
+    monkeypatch.setattr("varnn.fitting.settings.EPOCHS", 1)
+    rows = joined(parts.train, parts.validation)
+    assert rows.lengths.tolist() == [160, 160] and rows.ids == parts.train.ids
+    np.testing.assert_array_equal(rows.target[:128], parts.train.target[:128])
+    np.testing.assert_array_equal(rows.target[128:160], parts.validation.target[:32])
+    last = {one.name: one for one in RUNGS}["all rows"].make(2025)
+    last.fit(parts.train, validation=parts.validation)
+    assert last.fitted_.summary["refitted on"] == 320  # type: ignore[attr-defined]
+    ours, both = (ladder.score("appliances", name, 2025) for name in ("ARX", "ARX, all rows"))
+    assert not np.array_equal(ours.predictions, both.predictions)
 
 
 def test_a_wrong_file_or_name_is_refused_in_words(tmp_path: Path) -> None:

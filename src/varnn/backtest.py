@@ -75,6 +75,7 @@ def backtest(
     *,
     horizon: int = 24,
     seeds: int = 1,
+    first_seed: int = 2025,
     origins: int = 1,
     known_inputs: Sequence[str] = (),
     season: int | None = None,
@@ -89,7 +90,7 @@ def backtest(
         The rows.
     horizon
         Rows ahead, at least 2.
-    seeds
+    seeds, first_seed
         Seeds 2025, 2026, ... of VARNN.
     origins
         With more than one, all is fitted anew at each of :func:`varnn.protocols.rolling`'s origins.
@@ -127,23 +128,23 @@ def backtest(
         scored = np.isin(parts.lead_in.rows, parts.test.rows)
         for name, forecasts in _simple(parts, horizon, season).items():
             sums.add(name, 0, outcomes[scored], forecasts[scored])
-        for seed in range(seeds):
+        for seed in range(first_seed, first_seed + seeds):
             began = time.perf_counter()
             make = model or (lambda one: VARNNRegressor(random_state=one))
             fitted = fit_forecaster(
-                make(2025 + seed).settings(),
+                make(seed).settings(),
                 parts.train,
                 parts.validation,
                 horizon=horizon,
                 known=known_inputs,
-                seed=2025 + seed,
+                seed=seed,
                 on_epoch=on_epoch,
             )
             seconds += time.perf_counter() - began
             forecasts, lower, upper = fitted.backcast_intervals(parts.lead_in, np.array([LEVEL]))
             sums.add("VARNN", seed, outcomes[scored], forecasts[scored])
             sums.cover(seed, outcomes[scored], lower[scored, :, 0], upper[scored, :, 0])
-            if seed == 0:
+            if seed == first_seed:
                 linear = fitted.linear_alone().backcast(parts.lead_in)
                 sums.add("direct linear", 0, outcomes[scored], linear[scored])
         sums.rows += int(scored.sum())

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn import evaluation
-from varnn.bench import fresh, ladder
+from varnn.bench import fresh, ladder, rungs
 from varnn.bench.coverage_peers import Bounds, Predicted, adaptive, best_gamma, constant, interval_scores
 from varnn.bench.record import Measured, Row, significant
 from varnn.datasets import synthetic
@@ -30,7 +30,7 @@ from varnn.regressor import VARNNRegressor
 OURS, CONSTANT, ADAPTIVE = "VARNN", "split conformal", "MAPIE, adaptive"
 LEVELS = (0.8, 0.9, 0.95)
 MADE = {f"synthetic, {kind}": kind for kind in synthetic.KINDS}
-DATA = (*ladder.DATA, *MADE)
+DATA = (*rungs.DATA, *MADE)
 SHOWN = "beijing, causal"  # data set that a week is drawn of
 WEEK = 7 * 24
 SEED = 2025  # of the first model

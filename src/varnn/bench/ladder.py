@@ -18,62 +18,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn import baselines, datasets, evaluation
-from varnn.cell import Variant
+from varnn import datasets, evaluation
+from varnn.bench.rungs import DATA, DRAW_NOTHING, RUNGS
 from varnn.datasets import bidmc
 from varnn.evaluation import Parts
 from varnn.files import write_atomically
 from varnn.panel import FloatArray
 from varnn.preparation import split_by_series
 from varnn.provenance import provenance
-from varnn.regressor import VARNNRegressor
 from varnn.significance import diebold_mariano
-
-DATA = ("appliances", "bidmc", "beijing", "beijing, causal")
-_NARROW = ("appliances", "beijing", "beijing, causal")
-PLAIN: dict[str, Any] = {"linear": False, "ensemble": 1, "calendar": None, "adapt": None}
-
-
-@dataclass(frozen=True)
-class Rung:
-    """One step: a name, what it adds in words, and how to make its model from a seed."""
-
-    name: str
-    adds: str
-    make: Callable[[int], evaluation.Model]
-    only: tuple[str, ...] = DATA  # data sets it makes sense on
-
-
-def _baseline(name: str, **settings: Any) -> Callable[[int], evaluation.Model]:
-    return lambda seed: baselines.make(name, random_state=seed, **settings)
-
-
-def _paper(variant: Variant) -> Callable[[int], evaluation.Model]:
-    return lambda seed: VARNNRegressor.paper(variant, random_state=seed)
-
-
-def _varnn(**settings: Any) -> Callable[[int], evaluation.Model]:
-    return lambda seed: VARNNRegressor(random_state=seed, **settings)
-
-
-# 24 lags of BIDMC's 375 inputs are 9,400 columns: boosting sees 4 there.
-RUNGS = (
-    Rung("persistence", "the last value", _baseline("persistence")),
-    Rung("ARX", "linear, 4 lags", _baseline("arx-lr")),
-    Rung("boosting", "gradient boosting on 24 lags", _baseline("narx-gbm", window=25), only=_NARROW),
-    Rung("boosting, 4 lags", "gradient boosting on 4 lags", _baseline("narx-gbm"), only=("bidmc",)),
-    Rung("RM", "the paper's model", _paper("RM")),
-    Rung("ARM+AM", "the paper's best", _paper("ARM+AM")),
-    Rung("longer", "window 24, half of it graded, standard scaling, cosine", _varnn(**PLAIN)),
-    Rung("linear part", "starts from a ridge ARX, corrects it", _varnn(**{**PLAIN, "linear": True})),
-    Rung("four members", "mean of 4 seeds", _varnn(calendar=None, adapt=None)),
-    Rung("clock", "time of day and week, where validation says so", _varnn(adapt=None)),
-    Rung("adapting", "the readout follows the labels: the default", _varnn()),
-    Rung("peers", "what the other series just did", _varnn(peers=True), only=("beijing", "beijing, causal")),
-)  # fmt: skip
-
-
-_DRAW_NOTHING = ("persistence", "ARX", "boosting", "boosting, 4 lags")
 
 
 def parts_of(name: str) -> Parts:
@@ -195,7 +148,7 @@ def _jobs(data: Sequence[str], rungs: Sequence[str] | None, seeds: int) -> list[
         for name in data
         for rung in RUNGS
         if name in rung.only and (rungs is None or rung.name in rungs)
-        for number in range(1 if rung.name in _DRAW_NOTHING else seeds)
+        for number in range(1 if rung.name in DRAW_NOTHING else seeds)
     ]
 
 
@@ -212,6 +165,7 @@ def result(climbed: dict[str, list[Climbed]]) -> dict[str, Any]:
             if not ours:
                 continue
             errors = np.array([one.mse for one in ours])
+            timed = any(np.isfinite(one.seconds) for one in ours)
             line: dict[str, Any] = {
                 "data": name,
                 "rung": rung.name,
@@ -221,8 +175,9 @@ def result(climbed: dict[str, list[Climbed]]) -> dict[str, Any]:
                 "spread": float(errors.std(ddof=1)) if len(errors) > 1 else 0.0,
                 "by seed": errors.tolist(),
                 "skill": float(1 - errors.mean() / naive),
-                "seconds": float(np.mean([one.seconds for one in ours])),
-                "memory": max(one.memory for one in ours),
+                # Nothing is said of fits that ran on another machine.
+                "seconds": float(np.nanmean([one.seconds for one in ours])) if timed else None,
+                "memory": max(one.memory for one in ours if np.isfinite(one.seconds)) if timed else None,
             }
             for other in ("ARX", "boosting"):
                 beside = squares.get((other, 2025), squares.get((f"{other}, 4 lags", 2025)))
