@@ -40,7 +40,7 @@ def test_the_card_says_what_a_user_asks_first(model: VARNNRegressor, path: Path)
     errors = model.fitted_.summary["validation"]
     for part in (
         "Predicts 'load' one row ahead, from the labels before it and 1 input: 'heat [K]'.",
-        "Trained on 160 rows of 1 series. Rows given: 2026-01-01 to 2026-01-02T09:10.",
+        "Trained on 200 rows of 1 series. Rows given: 2026-01-01 to 2026-01-02T09:10.",
         f"this model {errors['model'] ** 0.5:.4g}, persistence {errors['persistence'] ** 0.5:.4g}, "
         f"its linear part alone {errors['linear part'] ** 0.5:.4g}.",
         "window of 24 rows, 8 hidden units, memory of 48, 2 members",
@@ -77,7 +77,7 @@ def test_a_file_from_before_there_were_cards_still_loads(model: VARNNRegressor, 
     assert old.fitted_.fingerprint == model.fitted_.fingerprint
     assert CliRunner().invoke(app, ["inspect", str(path)]).exit_code == 0
     old.save(path)  # which gives it one
-    assert "Trained on 160 rows of 1 series.\n" in model_file.read_card(path)
+    assert "Trained on 200 rows of 1 series.\n" in model_file.read_card(path)
 
 
 def test_the_card_is_text_in_the_header(path: Path) -> None:

@@ -30,7 +30,7 @@ def card(fitted: Fitted, settings: Mapping[str, Any]) -> str:
     >>> model = VARNNRegressor(epochs=1, hidden_size=8).fit(datasets.load("synthetic", rows=300))
     >>> print(card(model.fitted_, {"variant": "ARM+AM"}))
     Predicts 'load' one row ahead, from the labels before it and 5 inputs: 'demand', 'temperature', ...
-    Trained on 240 rows of 1 series. Rows given: 0 to 299.
+    Trained on 300 rows of 1 series. Rows given: 0 to 299.
     Error on rows held out (RMSE, in units of the target): this model ..., persistence ..., its linear part...
     Network: window of 24 rows, 8 hidden units, memory of 48, 4 members, ...% of its correction added to the
     linear part, readout goes on learning.
@@ -80,7 +80,8 @@ def _training(summary: Mapping[str, Any]) -> list[str]:
     if "rows" in summary:
         ends = summary.get("period")
         when = "" if ends is None else f" Rows given: {ends[0]} to {ends[1]}."
-        lines.append(f"Trained on {summary['rows']:,} rows of {summary['series']:,} series.{when}")
+        trained = summary.get("refitted on", summary["rows"])
+        lines.append(f"Trained on {trained:,} rows of {summary['series']:,} series.{when}")
     if errors:
         listed = ", ".join(f"{_LABELS.get(name, name)} {math.sqrt(mse):.4g}" for name, mse in errors.items())
         lines.append(f"Error on rows held out (RMSE, in units of the target): {listed}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +22,7 @@ from varnn.estimator.exchange import ExchangeMixin
 from varnn.estimator.forecast import ForecastMixin
 from varnn.estimator.input import RowSeries, panel_from
 from varnn.estimator.settings import check_settings, plain_settings
+from varnn.fitted import tails_of
 from varnn.intervals import Interval, check_levels
 from varnn.panel import FloatArray, Panel, default_names
 from varnn.preparation import Fill, Scale, split_in_time
@@ -118,6 +119,8 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
     ----------
     fitted_ : Fitted
         The trained model, free of torch.
+    forecaster_ : Forecaster or None
+        What looks ``horizon`` rows ahead; None with a horizon of 1.
     history_ : list of dict
         One line per epoch (and member): epoch, loss, validation_loss, learning_rate, seconds.
     n_features_in_ : int
@@ -412,6 +415,8 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
                 seed=seed,
                 on_epoch=reporter(stages - 1),
             )
+            tails = tails_of(panel, self.fitted_.recipe, self.forecaster_.rows_kept)
+            self.fitted_ = replace(self.fitted_, tails=tails)
         self.fitted_.summary["period"] = model_card.period(panel.time)
         self.history_ = self.fitted_.summary["history"]
         self.n_features_in_ = panel.n_inputs

@@ -152,16 +152,17 @@ def ladder(
     from rich.console import Console
 
     from varnn.bench import ladder as bench
+    from varnn.bench.rungs import DATA, RUNGS
     from varnn.cli.progress import counting_bar
     from varnn.errors import check_choice
     from varnn.files import write_atomically
 
-    chosen = [one.strip() for one in data.split(";")] if data else list(bench.DATA)
+    chosen = [one.strip() for one in data.split(";")] if data else list(DATA)
     for name in chosen:
-        check_choice("data", name, bench.DATA)
+        check_choice("data", name, DATA)
     wanted = None if rungs is None else [one.strip() for one in rungs.split(";")]
     for name in wanted or ():
-        check_choice("rungs", name, [one.name for one in bench.RUNGS])
+        check_choice("rungs", name, [one.name for one in RUNGS])
     with counting_bar() as progress:
         task = progress.add_task("starting", total=bench.count(chosen, wanted, seeds))
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from varnn.panel import Panel
     from varnn.regressor import VARNNRegressor
 
+_HORIZON = 24
+
 
 def forecast(
     data: Data,
@@ -22,7 +24,9 @@ def forecast(
         Path,
         typer.Option("--output", "-o", help="CSV (also .gz) or Parquet file to write; - is standard output."),
     ] = Path("-"),
-    horizon: Annotated[int, typer.Option(help="Rows ahead.", min=2)] = 24,
+    horizon: Annotated[
+        int | None, typer.Option(help="Rows ahead; that of the model, or 24, if not given.", min=1)
+    ] = None,
     model_path: Annotated[
         Path | None,
         typer.Option("--model", help="Model written by varnn fit --horizon; one is fitted if not given."),
@@ -67,17 +71,26 @@ def forecast(
         raise ConfigError("--model brings its own settings: leave out --backtest, --known and --peers.")
     check_writable(output)
     model = None if model_path is None else load(model_path)
+    steps = horizon or _HORIZON
+    if model is not None:
+        longest = 1 if model.forecaster_ is None else model.forecaster_.horizon
+        steps = horizon or longest
+        if steps > longest:
+            raise ConfigError(
+                f"{str(model_path)!r} was fitted for {longest} rows ahead; got --horizon {steps}. Fit it "
+                f"again with varnn fit --horizon {steps}."
+            )
     names = listed(inputs) if model is None else list(model.fitted_.input_names)
     understood = table.read(data, target=target, time=time, series=series, inputs=names)
-    words = console(stderr=True, quiet=as_json or output == STANDARD)
+    words = console(stderr=True, quiet=as_json or (output == STANDARD and not backtest))
     words.print(understood.in_words(), markup=False)
     foreseen = listed(known) or []
     if backtest:
-        result = _judged(understood.panel, horizon, seeds, origins, foreseen, peers=peers, quiet=as_json)
+        result = _judged(understood.panel, steps, seeds, origins, foreseen, peers=peers)
         _show(result, as_json=as_json)
         return
     if model is None:
-        model = VARNNRegressor(horizon=horizon, known_inputs=foreseen, peers=peers)
+        model = VARNNRegressor(horizon=steps, known_inputs=foreseen, peers=peers)
         _fit(model, understood.panel)
     coming = None
     if future is not None:
@@ -89,7 +102,7 @@ def forecast(
             inputs=model.known_inputs or [],
             must_have_target=False,
         ).panel
-    found = model.forecast(understood.panel, horizon=horizon, inputs=coming, interval=interval or None)
+    found = model.forecast(understood.panel, horizon=steps, inputs=coming, interval=interval or None)
     _write(found, output, interval or [], understood.roles.time, understood.roles.series)
     words.print(f"Forecast {found.horizon} rows of {len(found.ids)} series. Wrote {output}.", markup=False)
     if as_json:
@@ -104,7 +117,7 @@ def _fit(model: "VARNNRegressor", panel: "Panel") -> None:
 
 
 def _judged(
-    panel: "Panel", horizon: int, seeds: int, origins: int, known: list[str], *, peers: bool, quiet: bool
+    panel: "Panel", horizon: int, seeds: int, origins: int, known: list[str], *, peers: bool
 ) -> "Backtest":
     from varnn.backtest import backtest
     from varnn.cli.progress import training_bar

@@ -54,7 +54,7 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "clock inputs": list(fitted.recipe.clock),
         "share of the network": fitted.share,
         "parameters": int(sum(matrix.size for matrix in fitted.weights.as_dict().values())),
-        "training rows": fitted.summary.get("rows"),
+        "training rows": fitted.summary.get("refitted on", fitted.summary.get("rows")),
         "training series": fitted.summary.get("series"),
         "best epoch": fitted.summary.get("best_epoch"),
         "best loss (scaled)": min(losses) if losses else None,

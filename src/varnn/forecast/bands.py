@@ -2,8 +2,8 @@
 
 An error at distance k is taken in units of (how much the label moved lately) ** p_k, where p_k is 0, 1/2
 or 1, whichever gives the sharper quantiles on validation rows. As outcomes come in, intervals that hold
-too few of them are widened, for each series, distance and level apart (adaptive conformal prediction);
-none becomes narrower than validation rows say, as rows that a model was trained on look too easy to it.
+too few of them are widened and those that hold too many are narrowed, for each series, distance and level
+apart: adaptive conformal prediction.
 """
 
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from varnn.intervals import TAUS
 Doubles = npt.NDArray[np.float64]
 POWERS = (0.0, 0.5, 1.0)
 _LEAST = 0.1  # of the usual movement: a label that stood still may move again
-_RATE = 0.05  # of widening
-_WIDEST = 5.0  # times as wide as on validation rows
+_RATE = 0.05  # of widening and narrowing
+_NARROWEST, _WIDEST = 0.5, 5.0  # times as wide as on validation rows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -76,8 +76,8 @@ class Bands:
         return np.minimum(scales * low, 0), np.maximum(scales * high, 0)
 
 
-def widened(outcomes: Doubles, lower: Doubles, upper: Doubles, levels: Doubles) -> Doubles:
-    """Give by how much to widen the intervals of one series, row by row, from outcomes before each row.
+def adjusted(outcomes: Doubles, lower: Doubles, upper: Doubles, levels: Doubles) -> Doubles:
+    """Give by how much to widen or narrow the intervals of one series, from outcomes before each row.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def widened(outcomes: Doubles, lower: Doubles, upper: Doubles, levels: Doubles) 
     Returns
     -------
     array of shape (N, H, L)
-        Factors of at least 1.
+        Factors.
     """
     rows, horizon = outcomes.shape
     beyond = np.maximum(  # how often its reach each outcome is away: an interval holds what is up to 1
@@ -106,7 +106,7 @@ def widened(outcomes: Doubles, lower: Doubles, upper: Doubles, levels: Doubles) 
         missed = beyond[origin, distance] > factors[origin, distance]  # (k, L)
         known = ~np.isnan(outcomes[origin, distance])
         change = _RATE * (missed - (1 - levels)) * known[:, None]
-        factors[row + 1, distance] = np.clip(factors[row + 1, distance] + change, 1.0, _WIDEST)
+        factors[row + 1, distance] = np.clip(factors[row + 1, distance] + change, _NARROWEST, _WIDEST)
     return factors[:-1]
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from varnn.cell import look_ahead
 from varnn.errors import ConfigError, DataError
 from varnn.fitted import Fitted
-from varnn.forecast.bands import Bands, widened
+from varnn.forecast.bands import Bands, adjusted
 from varnn.forecast.direct import CHANGES, DirectPart, Sight
 from varnn.forecast.rows import columns_of, coming_times, extended, foreseen, targets_ahead
 from varnn.intervals import check_levels
@@ -149,10 +149,10 @@ class Forecaster:
         outcomes = np.column_stack([panel.target, targets_ahead(panel, self.horizon)]) - predictions
         for begin, end in pairwise(panel.starts):
             here = slice(int(begin), int(end))
-            factors = widened(outcomes[here], lower[here], upper[here], levels)
+            factors = adjusted(outcomes[here], lower[here], upper[here], levels)
             lower[here] *= factors
             upper[here] *= factors
-        # A level that was widened more than the next higher one takes that one along.
+        # A level that was widened beyond the next higher one takes that one along.
         order = np.argsort(levels)
         lower[..., order] = np.minimum.accumulate(lower[..., order], axis=2)
         upper[..., order] = np.maximum.accumulate(upper[..., order], axis=2)
