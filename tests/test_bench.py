@@ -20,7 +20,12 @@ from varnn.cli import app
 from varnn.errors import DataError, VarnnError
 
 ROOT = Path(__file__).parents[1]
-OTHERS = ("robustness.json", "ladder.json", "coverage.json")  # figures of accuracy, with pages of their own
+OTHERS = (
+    "robustness.json",
+    "ladder.json",
+    "coverage.json",
+    "horizons.json",
+)  # figures of accuracy, with pages of their own
 COMMITTED = sorted(path for path in (ROOT / "benchmarks").glob("*.json") if path.name not in OTHERS)
 
 

@@ -27,7 +27,7 @@ COST = """
 ## Time and memory
 
 Seconds to fit on two cores, and the largest size of the process in MB, data and libraries included. Other
-work ran beside, so times are upper bounds.
+work ran beside, so times are upper bounds. Some fits of Beijing ran on another server, and are not in here.
 """
 WHY = """
 ## Why

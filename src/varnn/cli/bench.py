@@ -241,6 +241,55 @@ def coverage_page(
     write(file, output)
 
 
+@app.command()
+def horizons(
+    data: Annotated[
+        str | None, typer.Option(help="Data sets, separated by semicolons; default: all.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Fits of each data set.", min=1)] = 3,
+    threads: Annotated[int, typer.Option(help="Threads of a fit.", min=1)] = 1,
+    json_path: Json = None,
+) -> None:
+    """Score forecasts of up to 24 rows on real data, beside simple ones.
+
+    With --json, what is finished is kept after each fit.
+    """
+    import json
+
+    from rich.console import Console
+
+    from varnn.bench import horizons as bench
+    from varnn.errors import check_choice
+    from varnn.files import write_atomically
+
+    chosen = [one.strip() for one in data.split(";")] if data else list(bench.DATA)
+    for name in chosen:
+        check_choice("data", name, bench.DATA)
+    command = " ".join(["varnn", *sys.argv[1:]])
+    found: list[bench.Found] = []
+
+    def on_done(one: bench.Found) -> None:
+        found.append(one)
+        ratios = [ours / last for ours, last in zip(one.mse["VARNN"], one.mse["persistence"], strict=True)]
+        Console().print(f"{one.data}, seed {one.seed}:", *(f"{ratio:.3f}" for ratio in ratios))
+        if json_path is not None:
+            text = json.dumps(bench.summed_up(found, command), indent=1)
+            write_atomically(json_path, f"{text}\n".encode())
+
+    bench.run(chosen, seeds=seeds, threads=threads, on_done=on_done)
+
+
+@app.command("horizons-page")
+def horizons_page(
+    file: Annotated[Path, typer.Argument(help="File written by `varnn bench horizons --json`.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Markdown page to write.")],
+) -> None:
+    """Turn saved errors of forecasts into their page."""
+    from varnn.bench.horizons_page import write
+
+    write(file, output)
+
+
 def _measure(benches: Sequence[str], rounds: int, threads: str, json_path: Path | None) -> None:
     from rich.console import Console
 
