@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import varnn
 from varnn import Panel, VARNNRegressor, model_file
 from varnn.cli import app
-from varnn.errors import ModelFileError
+from varnn.errors import ConfigError, ModelFileError
 from varnn.model_card import card, period
 
 
@@ -69,12 +69,14 @@ def test_inspect_shows_the_card_as_it_stands(path: Path) -> None:
 
 def test_a_file_from_before_there_were_cards_still_loads(model: VARNNRegressor, path: Path) -> None:
     tensors, header = model_file.from_bytes(path.read_bytes(), "the file")
-    assert header["format"] == 1
     del header["card"], header["summary"]["period"]
-    path.write_bytes(model_file.to_bytes(tensors, header))
+    path.write_bytes(model_file.to_bytes(tensors, {**header, "format": 1}))
     assert model_file.read_card(path) == ""
     old = varnn.load(path)
-    assert old.fitted_.fingerprint == model.fitted_.fingerprint
+    rows = Panel.from_arrays(np.ones((5, 1)), np.ones(5), input_names=["heat [K]"])
+    np.testing.assert_array_equal(old.predict(rows), model.predict(rows))
+    with pytest.raises(ConfigError, match="intervals"):  # which were another kind then
+        old.predict(rows, interval=0.9)
     assert CliRunner().invoke(app, ["inspect", str(path)]).exit_code == 0
     old.save(path)  # which gives it one
     assert "Trained on 200 rows of 1 series.\n" in model_file.read_card(path)

@@ -134,8 +134,8 @@ def test_foreign_files_are_refused_and_nothing_is_unpickled(tmp_path: Path) -> N
 
 def test_a_file_of_a_later_version_says_to_upgrade(path: Path) -> None:
     tensors, header = model_file.from_bytes(path.read_bytes(), "it")
-    path.write_bytes(model_file.to_bytes(tensors, {**header, "format": 2}))
-    with pytest.raises(ModelFileError, match=r"has format 2.*pip install --upgrade varnn"):
+    path.write_bytes(model_file.to_bytes(tensors, {**header, "format": 3}))
+    with pytest.raises(ModelFileError, match=r"has format 3.*pip install --upgrade varnn"):
         varnn.load(path)
 
 
@@ -157,7 +157,7 @@ def test_the_header_is_json_that_people_can_read(path: Path) -> None:
     blob = path.read_bytes()
     size = struct.unpack("<Q", blob[:8])[0]
     header = json.loads(json.loads(blob[8 : 8 + size])["__metadata__"]["varnn"])
-    assert header["format"] == 1
+    assert header["format"] == model_file.FORMAT
     assert header["input_names"] == ["x0", "x1", "x2"]
     assert header["settings"]["variant"] == "ARM+AM"
     assert header["summary"]["rows"] == 80

@@ -24,7 +24,8 @@ from varnn.forecast import Forecaster
 from varnn.model_card import card
 from varnn.model_parts import Tensors, fitted_from, forecaster_from, forecaster_parts, parts_of, under
 
-FORMAT = 1
+FORMAT = 2
+_SPREAD_SINCE = 2  # in files before, what was learnt about errors meant something else
 _KEY = "varnn"
 _FORECASTER = "forecaster."  # before the names of its tensors
 
@@ -73,6 +74,8 @@ def read(path: str | Path) -> Contents:
     if not place.is_file():
         raise ModelFileError(f"there is no model file {str(path)!r}. Check the path.")
     tensors, header = from_bytes(place.read_bytes(), f"{str(path)!r}")
+    if header["format"] < _SPREAD_SINCE:
+        header["spread"] = None
     try:
         forecaster = None
         if header.get("forecaster") is not None:

@@ -138,7 +138,7 @@ def _outcomes(panel: Panel, horizon: int) -> Doubles:
 
 
 def _error(forecaster: Forecaster, validation: Panel) -> float:
-    """Give the mean squared error over all distances, each in units of how far targets spread there."""
+    """Give the mean squared error over all distances that were seen to the end."""
     outcomes = _outcomes(validation, forecaster.horizon)
     errors = np.square(outcomes - forecaster.backcast(validation))
     known = ~np.isnan(outcomes).all(axis=0)
