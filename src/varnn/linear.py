@@ -30,6 +30,8 @@ LABEL_LAGS = (4, 24)  # changes of the label looked back on
 INPUT_LAGS = (-1, 0, 1, 4)  # past rows of inputs looked back on: 0 is x_t alone, -1 not even that
 RIDGES = (1e-8, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # penalty a training row, for regressors of unit variance
 DEFAULT = (24, 0, 1e-3)  # where there are no rows to choose on
+ENOUGH = 500  # validation rows to choose a form by; with fewer, one that is better by less than
+CHANCE = 0.1  # this share, times how many are lacking, is not preferred to a simpler one
 MOST_REGRESSORS = 512  # candidates with more are left out: they take long and overfit
 ADDED_INPUTS = ("last label", "linear step")
 _ROWS_AT_ONCE = 8192
@@ -84,11 +86,23 @@ class LinearPart:
         judged = None if validation is None else _moments(validation, layout)
         forms = [DEFAULT]
         if judged is not None and judged.rows > 0:
-            forms = list(product(LABEL_LAGS, layout.input_lags, RIDGES))
+            # The simplest first: few inputs, few labels, a strong ridge.
+            forms = [
+                (labels, inputs, ridge)
+                for inputs, labels, ridge in product(layout.input_lags, LABEL_LAGS, reversed(RIDGES))
+            ]
         parts = [moments.solve(layout.columns(labels, inputs), ridge) for labels, inputs, ridge in forms]
         best = 0
         if judged is not None and len(parts) > 1:
-            best = int(np.argmin([judged.error(*one) for one in parts]))
+            errors = np.array([judged.error(*one) for one in parts])
+            # Of a few rows the best is best by chance: the simplest that is nearly as good is safer, as it
+            # does not carry inputs beyond the range it has seen them in.
+            slack = CHANCE * max(0.0, 1 - judged.rows / ENOUGH)
+            best = (
+                int(np.flatnonzero(errors <= errors.min() * (1 + slack))[0])
+                if slack
+                else int(errors.argmin())
+            )
         return replace(layout.fold(*parts[best]), ridge=forms[best][2])
 
     def refitted(self, training: Panel) -> "LinearPart":
