@@ -46,7 +46,8 @@ WHY = """
   one, and is used only as far as it has helped lately.
 - **Peers**: each row sees what the other series just did.
 - **All rows**: once everything is chosen, the members are trained anew on training and validation rows, as
-  `fit` does by default with the rows it held out itself. An ARX fitted to the same rows stands below it.
+  `fit` does by default with the rows it held out itself. An ARX fitted to the same rows stands below it;
+  the comparisons are with the ARX and the boosting of the training rows alone.
 
 Tried, and not in the default, as it gained little or nothing on other streams and on earlier stretches of
 these: windows of 48 and 72 rows, 128 hidden units, 8 members, dropout, weight decay, noise on the inputs,
@@ -83,7 +84,13 @@ def page(saved: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], source: s
         for rung in rungs
     ]
     text.append(_table(["", "adds", *data], errors))
-    final = [one for one in rungs if one in ("RM", "ARM+AM", "adapting", "peers")]
+    if "note" in saved:
+        text.append(f"\nOf these figures {saved['note']}.")
+    final = [
+        one
+        for one in rungs
+        if one in ("RM", "ARM+AM", "adapting", "peers", "all rows", "peers, all rows", "ARX, all rows")
+    ]
     changes = [
         [f"{rung} against {other}", *(_against(by_place.get((rung, name)), other) for name in data)]
         for rung in final
