@@ -189,11 +189,11 @@ def architecture() -> Drawing:
             boxstyle="round,pad=0.08",
             facecolor=colour,
             edgecolor=INK,
-            alpha=0.85,
+            alpha=0.25,
             linewidth=0.9,
         )
         axes.add_patch(patch)
-        axes.text(x + width / 2, y + 0.5, text, ha="center", va="center", fontsize=9, color="#ffffff")
+        axes.text(x + width / 2, y + 0.5, text, ha="center", va="center", fontsize=9, color=INK)
 
     def arrow(start: tuple[float, float], end: tuple[float, float], *, dashed: bool = False) -> None:
         style = "dashed" if dashed else "solid"
