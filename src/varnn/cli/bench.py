@@ -17,6 +17,8 @@ app = typer.Typer(help="Measure speed against named peers, and robustness.", no_
 Rounds = Annotated[int, typer.Option(help="Interleaved rounds.", min=1)]
 Threads = Annotated[str, typer.Option(help="Threads of each contender; several numbers as 1,2.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the figures here.")]
+DataSets = Annotated[str | None, typer.Option(help="Data sets, separated by semicolons; default: all.")]
+FitThreads = Annotated[int, typer.Option(help="Threads of a fit.", min=1)]
 
 
 @app.callback()
@@ -93,13 +95,9 @@ def robustness(
     from varnn.bench import robustness as bench
     from varnn.bench.record import Row, save
     from varnn.bench.robustness_page import at_strongest, by_kind
-    from varnn.cli.options import listed
     from varnn.cli.progress import counting_bar
-    from varnn.errors import check_choice
 
-    chosen = listed(kinds) or list(bench.KINDS)
-    for kind in chosen:
-        check_choice("kinds", kind, bench.KINDS)
+    chosen = _picked("kinds", kinds, bench.KINDS, separator=",")
     cases = bench.cases(chosen, _strengths(strengths), seeds=seeds, rows=rows)
     command = " ".join(["varnn", *sys.argv[1:]])
     found: dict[bench.Case, list[Row]] = {}
@@ -135,9 +133,7 @@ def robustness_page(
 
 @app.command()
 def ladder(
-    data: Annotated[
-        str | None, typer.Option(help="Data sets, separated by semicolons; default: all four.")
-    ] = None,
+    data: DataSets = None,
     rungs: Annotated[str | None, typer.Option(help="Rungs, separated by semicolons; default: all.")] = None,
     seeds: Annotated[int, typer.Option(help="Seeds of each rung that draws.", min=1)] = 3,
     workers: Annotated[int, typer.Option(help="Fits at a time.", min=1)] = 1,
@@ -154,15 +150,10 @@ def ladder(
     from varnn.bench import ladder as bench
     from varnn.bench.rungs import DATA, RUNGS
     from varnn.cli.progress import counting_bar
-    from varnn.errors import check_choice
     from varnn.files import write_atomically
 
-    chosen = [one.strip() for one in data.split(";")] if data else list(DATA)
-    for name in chosen:
-        check_choice("data", name, DATA)
-    wanted = None if rungs is None else [one.strip() for one in rungs.split(";")]
-    for name in wanted or ():
-        check_choice("rungs", name, [one.name for one in RUNGS])
+    chosen = _picked("data", data, DATA)
+    wanted = None if rungs is None else _picked("rungs", rungs, [one.name for one in RUNGS])
     with counting_bar() as progress:
         task = progress.add_task("starting", total=bench.count(chosen, wanted, seeds))
 
@@ -190,11 +181,9 @@ def ladder_page(
 
 @app.command()
 def coverage(
-    data: Annotated[
-        str | None, typer.Option(help="Data sets, separated by semicolons; default: all.")
-    ] = None,
+    data: DataSets = None,
     seeds: Annotated[int, typer.Option(help="Fits of each data set.", min=1)] = 2,
-    threads: Annotated[int, typer.Option(help="Threads of a fit.", min=1)] = 1,
+    threads: FitThreads = 1,
     json_path: Json = None,
 ) -> None:
     """See whether intervals hold what they promise, beside split conformal ones and MAPIE's.
@@ -207,11 +196,8 @@ def coverage(
     from varnn.bench.coverage_page import lines
     from varnn.bench.record import save
     from varnn.cli.progress import counting_bar
-    from varnn.errors import check_choice
 
-    chosen = [one.strip() for one in data.split(";")] if data else list(bench.DATA)
-    for name in chosen:
-        check_choice("data", name, bench.DATA)
+    chosen = _picked("data", data, bench.DATA)
     cases = bench.cases(chosen, seeds=seeds)
     command = " ".join(["varnn", *sys.argv[1:]])
     found: dict[bench.Case, bench.Found] = {}
@@ -243,11 +229,9 @@ def coverage_page(
 
 @app.command()
 def horizons(
-    data: Annotated[
-        str | None, typer.Option(help="Data sets, separated by semicolons; default: all.")
-    ] = None,
+    data: DataSets = None,
     seeds: Annotated[int, typer.Option(help="Fits of each data set.", min=1)] = 3,
-    threads: Annotated[int, typer.Option(help="Threads of a fit.", min=1)] = 1,
+    threads: FitThreads = 1,
     json_path: Json = None,
 ) -> None:
     """Score forecasts of up to 24 rows on real data, beside simple ones.
@@ -259,12 +243,9 @@ def horizons(
     from rich.console import Console
 
     from varnn.bench import horizons as bench
-    from varnn.errors import check_choice
     from varnn.files import write_atomically
 
-    chosen = [one.strip() for one in data.split(";")] if data else list(bench.DATA)
-    for name in chosen:
-        check_choice("data", name, bench.DATA)
+    chosen = _picked("data", data, bench.DATA)
     command = " ".join(["varnn", *sys.argv[1:]])
     found: list[bench.Found] = []
 
@@ -288,6 +269,16 @@ def horizons_page(
     from varnn.bench.horizons_page import write
 
     write(file, output)
+
+
+def _picked(what: str, names: str | None, offered: Sequence[str], separator: str = ";") -> list[str]:
+    """Split names (at semicolons, where some hold commas), and refuse those that are not offered."""
+    from varnn.errors import check_choice
+
+    picked = [one.strip() for one in names.split(separator)] if names else list(offered)
+    for name in picked:
+        check_choice(what, name, offered)
+    return picked
 
 
 def _measure(benches: Sequence[str], rounds: int, threads: str, json_path: Path | None) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from varnn.cli.options import Data, Inputs, Json, Series, Target, Time, listed
+from varnn.cli.options import Data, Inputs, Json, Levels, Output, Series, Target, Time, listed
 
 if TYPE_CHECKING:
     from varnn.backtest import Backtest
@@ -20,10 +20,7 @@ _HORIZON = 24
 def forecast(
     data: Data,
     target: Target,
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="CSV (also .gz) or Parquet file to write; - is standard output."),
-    ] = Path("-"),
+    output: Output = Path("-"),
     horizon: Annotated[
         int | None, typer.Option(help="Rows ahead; that of the model, or 24, if not given.", min=1)
     ] = None,
@@ -40,10 +37,7 @@ def forecast(
     future: Annotated[
         Path | None, typer.Option(help="Table with the coming values of the inputs in --known.")
     ] = None,
-    interval: Annotated[
-        list[float] | None,
-        typer.Option("--interval", help="Level of intervals to add, such as 0.9; may be repeated."),
-    ] = None,
+    interval: Levels = None,
     backtest: Annotated[
         bool, typer.Option("--backtest", help="Score forecasts from every row of the last fifth instead.")
     ] = False,

@@ -30,6 +30,14 @@ Inputs = Annotated[
         "--inputs", help="Input columns, separated by commas, or none; if not given, all others with numbers."
     ),
 ]
+Output = Annotated[
+    Path,
+    typer.Option("--output", "-o", help="CSV (also .gz) or Parquet file to write; - is standard output."),
+]
+Levels = Annotated[
+    list[float] | None,
+    typer.Option("--interval", help="Level of intervals to add, such as 0.9; may be repeated."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, for programs.")]
 
 

@@ -6,26 +6,20 @@ from typing import Annotated
 
 import typer
 
-from varnn.cli.options import Data, Json, Model, Series, Time
+from varnn.cli.options import Data, Json, Levels, Model, Output, Series, Time
 
 
 def predict(
     model_path: Model,
     data: Data,
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="CSV (also .gz) or Parquet file to write; - is standard output."),
-    ] = Path("-"),
+    output: Output = Path("-"),
     target: Annotated[
         str | None,
         typer.Option("--target", help="Column with the labels, or none; that of the model if not given."),
     ] = None,
     time: Time = None,
     series: Series = None,
-    interval: Annotated[
-        list[float] | None,
-        typer.Option("--interval", help="Level of intervals to add, such as 0.9; may be repeated."),
-    ] = None,
+    interval: Levels = None,
     as_json: Json = False,
 ) -> None:
     """Predict each row of a table from its inputs and the labels before it.
