@@ -21,7 +21,7 @@ def model() -> VARNNRegressor:
     heat = generator.normal(size=(200, 1))
     panel = Panel.from_arrays(
         heat,
-        np.cumsum(generator.normal(size=200)),
+        np.cumsum(generator.normal(size=200)) + 3 * heat[:, 0],
         time=np.datetime64("2026-01-01T00:00") + np.arange(200) * np.timedelta64(10, "m"),
         input_names=["heat [K]"],
         target_name="load",
