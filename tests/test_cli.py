@@ -172,7 +172,7 @@ def on_a_terminal(folder: Path, words: list[str], environment: dict[str, str]) -
 
 def test_the_shell_can_complete_commands() -> None:
     varnn = str(Path(sys.executable).with_name("varnn"))
-    # What --show-completion prints; that itself looks for the shell it was called from, and there may be none.
+    # What --show-completion prints; that itself looks for the shell it was called from.
     source = os.environ | {"_VARNN_COMPLETE": "source_bash"}
     shown = subprocess.run([varnn], capture_output=True, text=True, env=source, check=True)
     assert "complete -o default -F _varnn_completion varnn" in shown.stdout
