@@ -15,6 +15,7 @@ import textwrap
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 from playwright.sync_api import sync_playwright
 from rich.console import Console
 from rich.text import Text
@@ -66,8 +67,14 @@ def diagnosis() -> None:
     """Diagnose the default model on the Appliances test rows."""
     parts = evaluation.cut(datasets.load("appliances"))
     model = VARNNRegressor().fit(parts.train, validation=parts.validation)
-    found = diagnose_course(Course.of(model.fitted_, parts.lead_in).part(parts.test))
+    course = Course.of(model.fitted_, parts.lead_in).part(parts.test)
+    found = diagnose_course(course)
+    rows = np.arange(len(course.panel))
     pictures = {
+        "monitor.svg": (
+            diagnostic_figures.marked_innovations(rows, course.innovations, found.events, unit="Wh"),
+            "Innovations of the Appliances test rows, and the changes that were noticed in them.",
+        ),
         "diagnose-hours.svg": (
             diagnostic_figures.error_by_hour(found, unit="Wh"),
             "Appliances test rows by hour of the day: size and mean of the errors, and the share of labels "

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn import baselines
+from varnn.backtest import Backtest, backtest
 from varnn.cell import VARIANTS
 from varnn.errors import ConfigError
 from varnn.panel import FloatArray, Panel
@@ -23,11 +24,13 @@ from varnn.scores import Block, Comparison, Score, score_blocks
 
 __all__ = [
     "PAPER_WINDOW",
+    "Backtest",
     "Comparison",
     "Model",
     "Parts",
     "ProtocolName",
     "Score",
+    "backtest",
     "checked",
     "compare",
     "cut",

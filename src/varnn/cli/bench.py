@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from varnn.cli.terminal import console
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -89,7 +91,6 @@ def robustness(
     """
     import os
 
-    from rich.console import Console
     from rich.table import Table
 
     from varnn.bench import robustness as bench
@@ -117,7 +118,7 @@ def robustness(
         table.add_column(column, justify="right" if number else "left")
     for trouble, line in ratios.items():
         table.add_row(trouble, *(f"{ratio:.2f}" for ratio in line))
-    Console().print(table)
+    console().print(table)
 
 
 @app.command("robustness-page")
@@ -145,8 +146,6 @@ def ladder(
     """Climb from the paper's model to the default on the real data sets; about two hours on two cores."""
     import json
 
-    from rich.console import Console
-
     from varnn.bench import ladder as bench
     from varnn.bench.rungs import DATA, RUNGS
     from varnn.cli.progress import counting_bar
@@ -165,7 +164,7 @@ def ladder(
     if json_path is not None:
         write_atomically(json_path, (json.dumps(result, indent=1) + "\n").encode())
     for line in result["lines"]:
-        Console().print(f"{line['data']:16} {line['rung']:14} {line['mse']:.3e} ± {line['spread']:.1e}")
+        console().print(f"{line['data']:16} {line['rung']:14} {line['mse']:.3e} ± {line['spread']:.1e}")
 
 
 @app.command("ladder-page")
@@ -190,8 +189,6 @@ def coverage(
 
     With --json, what is finished is kept after each fit.
     """
-    from rich.console import Console
-
     from varnn.bench import coverage as bench
     from varnn.bench.coverage_page import lines
     from varnn.bench.record import save
@@ -213,7 +210,7 @@ def coverage(
 
         bench.run(cases, threads=threads, on_done=on_done)
     for line in lines(bench.tables(found, threads)):
-        Console().print(" | ".join(line), highlight=False)
+        console().print(" | ".join(line))
 
 
 @app.command("coverage-page")
@@ -240,8 +237,6 @@ def horizons(
     """
     import json
 
-    from rich.console import Console
-
     from varnn.bench import horizons as bench
     from varnn.files import write_atomically
 
@@ -252,7 +247,7 @@ def horizons(
     def on_done(one: bench.Found) -> None:
         found.append(one)
         ratios = [ours / last for ours, last in zip(one.mse["VARNN"], one.mse["persistence"], strict=True)]
-        Console().print(f"{one.data}, seed {one.seed}:", *(f"{ratio:.3f}" for ratio in ratios))
+        console().print(f"{one.data}, seed {one.seed}:", *(f"{ratio:.3f}" for ratio in ratios))
         if json_path is not None:
             text = json.dumps(bench.summed_up(found, command), indent=1)
             write_atomically(json_path, f"{text}\n".encode())
@@ -282,18 +277,17 @@ def _picked(what: str, names: str | None, offered: Sequence[str], separator: str
 
 
 def _measure(benches: Sequence[str], rounds: int, threads: str, json_path: Path | None) -> None:
-    from rich.console import Console
 
     from varnn.bench.plan import plan
     from varnn.bench.record import save
 
     runs = [run for bench in benches for run in plan(bench, threads=_counts(threads), rounds=rounds)]
-    console, waiting = Console(), Console(stderr=True)
+    words, waiting = console(), console(stderr=True)
     measured = []
     for run in runs:
         with waiting.status(f"measuring {run.title}"):
             measured.append(run.measure())
-        _show(console, measured[-1])
+        _show(words, measured[-1])
         if json_path is not None:  # after each, so that an interrupted run leaves what it has
             command = " ".join(["varnn", *sys.argv[1:]])
             save(json_path, measured, command, complete=len(measured) == len(runs))
@@ -323,7 +317,7 @@ def _strengths(text: str) -> list[float]:
     return strengths
 
 
-def _show(console: "Console", measured: "Measured") -> None:
+def _show(words: "Console", measured: "Measured") -> None:
     from rich.table import Table
 
     from varnn.bench.record import shown
@@ -334,8 +328,8 @@ def _show(console: "Console", measured: "Measured") -> None:
         table.add_column(column, justify="right" if number else "left")
     for row in measured.rows:
         table.add_row(*(shown(figure) for figure in row.values()))
-    console.print(table)
+    words.print(table)
     for check in measured.checks:
-        console.print(f"checked: {check}")
+        words.print(f"checked: {check}")
     for name in measured.absent:
-        console.print(f"not installed, so not measured: {name}")
+        words.print(f"not installed, so not measured: {name}")
