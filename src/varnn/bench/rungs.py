@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -47,8 +47,9 @@ class _OnAllRows(VARNNRegressor):
         if validation is not None:
             from varnn import fitting
 
+            seed = cast(int, self.random_state)  # as the rung sets it
             rows = joined(X, validation)
-            self.fitted_ = fitting.refit(self.fitted_, self.settings(), X, rows, seed=int(self.random_state))  # type: ignore[arg-type]
+            self.fitted_ = fitting.refit(self.fitted_, self.settings(), X, rows, seed=seed)
         return self
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -23,9 +23,7 @@ class ForecastMixin:
 
     fitted_: Fitted
     forecaster_: Forecaster | None
-
-    def _panel(self, X: Any, y: Any, series: RowSeries, *, fitting: bool) -> Panel:
-        raise NotImplementedError  # the estimator's
+    _panel: Callable[..., Panel]  # the estimator's own
 
     def forecast(
         self,
