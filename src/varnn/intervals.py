@@ -219,6 +219,17 @@ def known_spread(spread: Spread | None) -> Spread:
     return spread
 
 
+def bound_name(side: str, level: float) -> str:
+    """Name the column of a table that holds a bound.
+
+    Examples
+    --------
+    >>> bound_name("lower", 0.9), bound_name("upper", 0.975)
+    ('lower_90', 'upper_97.5')
+    """
+    return f"{side}_{100 * level:g}"
+
+
 def check_levels(interval: float | Sequence[float]) -> Doubles:
     """Read levels of intervals; refuse what is none.
 

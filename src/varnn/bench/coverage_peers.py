@@ -65,7 +65,7 @@ def constant(past: Predicted, now: Predicted, levels: Sequence[float]) -> Bounds
     return Bounds(centre - sizes[places], centre + sizes[places])
 
 
-class _Given(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class _Given(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """A model whose predictions were made elsewhere: its input is its output."""
 
     fitted_ = True  # what MAPIE looks for

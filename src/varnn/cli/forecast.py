@@ -169,6 +169,7 @@ def _write(
     import numpy as np
 
     from varnn.files import table_writer
+    from varnn.intervals import bound_name
 
     size = found.prediction.size
     columns: dict[str, Any] = {}
@@ -181,6 +182,6 @@ def _write(
     if found.lower is not None and found.upper is not None:
         for name, bounds in (("lower", found.lower), ("upper", found.upper)):
             for index, level in enumerate(levels):
-                columns[f"{name}_{100 * level:g}"] = bounds.reshape(size, -1)[:, index]
+                columns[bound_name(name, level)] = bounds.reshape(size, -1)[:, index]
     with table_writer(output) as write:
         write(columns)

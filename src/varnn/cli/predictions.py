@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from varnn.cli.table import Table
 from varnn.closed_loop import continue_from_training
+from varnn.intervals import bound_name
 from varnn.panel import Panel
 from varnn.preparation import fill_gaps
 
@@ -33,8 +34,8 @@ def pieces(model: "VARNNRegressor", table: Table, levels: Sequence[float]) -> It
     if levels:
         prediction, lower, upper = model.predict(panel, interval=levels)
         for index, level in enumerate(levels):
-            bounds[f"lower_{100 * level:g}"] = lower[:, index]
-            bounds[f"upper_{100 * level:g}"] = upper[:, index]
+            bounds[bound_name("lower", level)] = lower[:, index]
+            bounds[bound_name("upper", level)] = upper[:, index]
     else:
         prediction = model.predict(panel) if table.labelled else continue_from_training(model.fitted_, panel)
     found = {"prediction": prediction, **bounds}

@@ -14,7 +14,7 @@ import numpy as np
 from varnn.closed_loop import continue_from_training
 from varnn.errors import DataError
 from varnn.fitted import Fitted
-from varnn.intervals import Interval
+from varnn.intervals import Interval, bound_name
 from varnn.panel import FloatArray, Panel
 
 if TYPE_CHECKING:
@@ -72,5 +72,5 @@ def _columns(found: Any, interval: float | Sequence[float] | None) -> dict[str, 
     columns = {PREDICTION: found.prediction}
     for place, level in enumerate(np.atleast_1d(np.asarray(interval))):
         for side, bounds in (("lower", found.lower), ("upper", found.upper)):
-            columns[f"{side}_{100 * level:g}"] = bounds.reshape(len(bounds), -1)[:, place]
+            columns[bound_name(side, level)] = bounds.reshape(len(bounds), -1)[:, place]
     return columns
