@@ -1,6 +1,4 @@
-"""Adam on one flat vector: a handful of operations, whatever the number of matrices."""
-
-import math
+"""Adam on one flat vector: one operation, whatever the number of matrices."""
 
 import torch
 from torch import Tensor
@@ -11,7 +9,7 @@ EPSILON = 1e-7  # as in Keras, which the paper used
 
 
 class FlatAdam:
-    """The update of ``torch.optim.Adam(eps=1e-7)``, to rounding, at half its cost for a small cell.
+    """The update of ``torch.optim.Adam(eps=1e-7)``, to rounding, at a fraction of its cost for a small cell.
 
     Parameters
     ----------
@@ -32,23 +30,28 @@ class FlatAdam:
     def __init__(self, flat: Tensor, learning_rate: float) -> None:
         self.flat = flat
         self.learning_rate = learning_rate
-        self.steps = 0
         self._mean = torch.zeros_like(flat)
         self._square = torch.zeros_like(flat)
-        self._root = torch.empty_like(flat)
-
-    def step(self, gradient: Tensor) -> None:
-        """Move the weights against a gradient."""
-        self.steps += 1
-        # mean / (1 - decay^n) over sqrt(square / (1 - square_decay^n)) + epsilon, with the corrections
-        # for the start at zero taken out of the vectors.
-        correction = math.sqrt(1 - SQUARE_DECAY**self.steps)
-        rate = self.learning_rate * correction / (1 - DECAY**self.steps)
-        self._move(gradient, rate, EPSILON * correction)
+        self._steps = torch.zeros((), device=flat.device)  # as the kernel wants to see them
 
     @torch.inference_mode()
-    def _move(self, gradient: Tensor, rate: float, epsilon: float) -> None:
-        self._mean.lerp_(gradient, 1 - DECAY)
-        self._square.mul_(SQUARE_DECAY).addcmul_(gradient, gradient, value=1 - SQUARE_DECAY)
-        torch.sqrt(self._square, out=self._root).add_(epsilon)
-        self.flat.addcdiv_(self._mean, self._root, value=-rate)
+    def step(self, gradient: Tensor) -> None:
+        """Move the weights against a gradient."""
+        self._steps += 1
+        # What torch.optim.Adam(fused=True) comes down to: one pass over the vectors, without the lists
+        # and groups around it, which take longer than the pass.
+        torch._fused_adam_(
+            [self.flat],
+            [gradient],
+            [self._mean],
+            [self._square],
+            [],
+            [self._steps],
+            lr=self.learning_rate,
+            beta1=DECAY,
+            beta2=SQUARE_DECAY,
+            weight_decay=0.0,
+            eps=EPSILON,
+            amsgrad=False,
+            maximize=False,
+        )

@@ -4,6 +4,7 @@ The products with the inputs are left to BLAS; all that has to do with the memor
 backwards, is one compiled call, `varnn.engine.piecewise.memory_pass`.
 """
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from varnn.cell import Architecture
 from varnn.engine import unpack
-from varnn.engine.adam import DECAY, SQUARE_DECAY, FlatAdam
+from varnn.engine.adam import DECAY, EPSILON, SQUARE_DECAY, FlatAdam
 from varnn.engine.compilable import supports
 from varnn.engine.piecewise import Floats, Scalar, kernel, memory_pass
 from varnn.engine.workspace import count_weights
@@ -139,10 +140,17 @@ class CompiledAdam(FlatAdam):
     def __init__(self, flat: Tensor, learning_rate: float) -> None:
         super().__init__(flat, learning_rate)
         self._arrays: tuple[Floats, Floats, Floats] = (flat.numpy(), self._mean.numpy(), self._square.numpy())
+        self._count = 0
 
-    def _move(self, gradient: Tensor, rate: float, epsilon: float) -> None:
+    def step(self, gradient: Tensor) -> None:
+        """Move the weights against a gradient."""
+        self._count += 1
+        # mean / (1 - decay^n) over sqrt(square / (1 - square_decay^n)) + epsilon, with the corrections
+        # for the start at zero taken out of the vectors.
+        correction = math.sqrt(1 - SQUARE_DECAY**self._count)
+        rate = self.learning_rate * correction / (1 - DECAY**self._count)
         dtype = self._arrays[0].dtype.type
-        _adam(*self._arrays, gradient.numpy(), dtype(rate), dtype(epsilon))
+        _adam(*self._arrays, gradient.numpy(), dtype(rate), dtype(EPSILON * correction))
 
 
 @kernel

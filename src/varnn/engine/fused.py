@@ -92,6 +92,9 @@ class FusedEngine:
         # Targets, and 1 where they are known.
         self.ahead = None if ahead is None else (ahead.nan_to_num(0), (~ahead.isnan()).to(ahead.dtype))
         self.any_missing = bool(target.isnan().any())
+        self.links_scalars = not (
+            architecture.accumulate or architecture.activation_memory or self.any_missing
+        )
         # With no memory of any kind the graded rows alone decide.
         steps = graded if architecture.residual == "none" and not architecture.activation_memory else window
         self.steps, self.graded = steps, graded
@@ -122,14 +125,13 @@ class FusedEngine:
 
     def _grade(self, work: Workspace) -> Tensor:
         """Give the loss, and write s_t into g_t."""
-        counted: float | Tensor = work.graded_error.numel()
+        share: float | Tensor = 1 / work.graded_error.numel()  # of each error in the mean
         if self.any_missing:
             known = 1 - work.graded_missing
             work.graded_error.mul_(known)
-            counted = known.sum()
-        work.ungraded_g.zero_()
-        torch.mul(work.graded_error, -2, out=work.graded_g).div_(counted)
-        return torch.dot(work.graded_error.view(-1), work.graded_g.view(-1)).mul_(-0.5)
+            share = 1 / known.sum()
+        torch.mul(work.graded_error, -2 * share, out=work.graded_g)
+        return torch.dot(work.graded_error_flat, work.graded_error_flat).mul_(share)
 
     def _grade_ahead(self, work: Workspace, weights: Matrices, target: Tensor, known: Tensor) -> Tensor:
         """Give the loss of looking ahead, and write G_t."""
@@ -181,15 +183,18 @@ class FusedEngine:
             h.lerp_(work.h[t - 1], work.missing[t - 1])  # weights of 0 and 1: new, or held
 
     def _backward(self, work: Workspace, weights: Matrices) -> None:
-        work.z_all.sign_()  # u is never negative, so this is [z > 0]
+        _relu_slope(work.one, work.z_all, 0, grad_input=work.z_all)  # [z > 0]
         if self.steps > 1 and self.architecture.residual != "none":
             torch.mul(weights.of_state, weights.readout, out=work.of_state)
             torch.mm(work.z_later, work.of_state_t, out=work.dstate_flat)  # d(z) W_m' / g
-            if self.architecture.accumulate or self.any_missing:
+            if self.links_scalars:
+                self._backward_scalars(work, weights)
+            else:
+                work.ungraded_g.zero_()
                 for t in range(self.steps - 1, 0, -1):
                     self._backward_memory(work, weights, t, work.dh[t - 1].mul_(work.g_column[t]))
-            else:
-                self._backward_scalars(work, weights)
+        else:
+            work.ungraded_g.zero_()
         work.z_all.mul_(work.g_all_column)
 
     def _backward_scalars(self, work: Workspace, weights: Matrices) -> None:
@@ -200,10 +205,13 @@ class FusedEngine:
             self._memory_slope(work.dh_all, work.h_later, out=work.da_all)
             torch.addmv(work.link_flat, work.da_flat, weights.error, beta=0, alpha=-1, out=work.link_flat)
         for t in range(self.steps - 1, 0, -1):
-            work.g[t - 1].addcmul_(work.g[t], work.link[t - 1])
-        work.da_all.mul_(work.g_all_column[1:])
+            if t > self.steps - self.graded:
+                work.g[t - 1].addcmul_(work.g[t], work.link[t - 1])
+            else:
+                torch.mul(work.g[t], work.link[t - 1], out=work.g[t - 1])
 
     def _backward_with_activation(self, work: Workspace, weights: Matrices) -> None:
+        work.ungraded_g.zero_()
         work.of_state.copy_(weights.of_state)
         torch.mul(work.g_column[-1], weights.readout, out=work.du)
         self._backward_ahead(work, weights, self.steps - 1)
@@ -252,9 +260,12 @@ class FusedEngine:
             torch.mul(gradient.of_fused, weights.of_fused, out=work.products)
             torch.sum(work.products, 0, out=gradient.readout)
             gradient.of_fused.mul_(weights.readout)
-        torch.dot(work.g_flat, work.error_and_one[1], out=gradient.readout_bias)
+        torch.dot(work.g_flat, work.ones, out=gradient.readout_bias)
         if self.architecture.residual == "projected" and self.steps > 1:
-            torch.mm(work.error_and_one_earlier, work.da_flat, out=gradient.of_error)
+            factors = work.error_and_one_earlier
+            if self.links_scalars:  # which leaves d(a) without its g
+                factors = torch.mul(factors, work.g_later_flat, out=work.factors)
+            torch.mm(factors, work.da_flat, out=gradient.of_error)
             if self.architecture.accumulate:
                 torch.mm(work.h_earlier_t, work.da_flat, out=gradient.carry)
         if self.ahead is not None:

@@ -71,6 +71,7 @@ class Workspace:
 
         self.z_all = like.new_empty(steps, batch, hidden)
         self.z, self.z_flat = self.z_all.unbind(), self.z_all.flatten(0, 1)
+        self.one = like.new_ones(()).expand_as(self.z_all)
         u_all = fused_all[1:, :, u_begin:fused] if architecture.activation_memory else self.z_all
         self.u, self.u_t = u_all.unbind(), u_all.flatten(0, 1).t()
         if architecture.horizon > 1:
@@ -82,16 +83,20 @@ class Workspace:
             self.ahead_g_of_step = self.ahead_g.view(graded, batch, -1).unbind()
 
         self.error_and_one = like.new_ones(2, steps * batch)
+        self.ones = self.error_and_one[1]
         self.error_and_one_earlier = self.error_and_one[:, : (steps - 1) * batch]
+        self.factors = torch.empty_like(self.error_and_one_earlier)
         self.error_all = self.error_and_one[0].view(steps, batch)
         self.error, self.error_column = self.error_all.unbind(), self.error_all[:, :, None].unbind()
         self.missing_all = like.new_zeros(steps, batch, 1)
         self.missing = self.missing_all.unbind()
         self.graded_error, self.graded_missing = self.error_all[-graded:], self.missing_all[-graded:, :, 0]
+        self.graded_error_flat = self.graded_error.view(-1)
 
         self.g_all_column = like.new_zeros(steps, batch, 1)
         self.g, self.g_column = self.g_all_column[:, :, 0].unbind(), self.g_all_column.unbind()
         self.g_flat = self.g_all_column.view(-1)
+        self.g_later_flat = self.g_flat[batch:]
         self.graded_g, self.ungraded_g = self.g_all_column[-graded:, :, 0], self.g_all_column[:-graded]
         self.link_all = like.new_empty(steps - 1, batch)
         self.link, self.link_flat = self.link_all.unbind(), self.link_all.view(-1)

@@ -1,0 +1,25 @@
+"""Scaled panels -> trained weights.
+
+``config`` says how; ``members`` trains several networks side by side, ``loop`` one, or several in every
+step: epochs, Adam, schedules, and what ``record`` says of when to stop and what to keep; ``judge`` is the
+error on validation rows. Everything a member learns from is drawn from its seed, so one seed on one machine
+gives one result.
+"""
+
+from varnn.training.config import Schedule, TrainConfig, pick_device
+from varnn.training.loop import train, train_together
+from varnn.training.members import Member, train_members
+from varnn.training.record import Ahead, Epoch, Trained
+
+__all__ = [
+    "Ahead",
+    "Epoch",
+    "Member",
+    "Schedule",
+    "TrainConfig",
+    "Trained",
+    "pick_device",
+    "train",
+    "train_members",
+    "train_together",
+]
