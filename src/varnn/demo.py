@@ -26,6 +26,7 @@ class Result:
     summary: str
     report: Report
     comparison: evaluation.Comparison
+    best_possible: dict[str, float]  # root mean square and mean of the errors nobody could avoid
 
 
 def run(
@@ -56,8 +57,9 @@ def run(
         on_epoch=on_epoch,
     )
     scored = parts.scored()
-    best = made.best[parts.lead_in.rows[scored]]
-    best_mse = float(np.mean(np.square(comparison.truth - best)))
+    unavoidable = comparison.truth - made.best[parts.lead_in.rows[scored]]
+    best_mse = float(np.mean(np.square(unavoidable)))
+    best = {"rmse": best_mse**0.5, "mae": float(np.mean(np.abs(unavoidable)))}
     lines = [
         [
             _TITLES.get(line["model"], line["model"]),
@@ -72,8 +74,8 @@ def run(
     lines.append(
         [
             "best possible",
-            f"{best_mse**0.5:.3f}",
-            f"{np.mean(np.abs(comparison.truth - best)):.3f}",
+            f"{best['rmse']:.3f}",
+            f"{best['mae']:.3f}",
             f"{1 - best_mse / comparison.of('persistence')[0].mse:.1%}",
             "1.00",
             "",
@@ -82,7 +84,7 @@ def run(
     columns = ["model", "RMSE", "MAE", "skill over persistence", "MSE / best possible", "fit"]
     summary = _in_words(comparison)
     report = _page(made, model, comparison, columns, lines, summary)
-    return Result(columns, lines, summary, report, comparison)
+    return Result(columns, lines, summary, report, comparison, best)
 
 
 _TITLES = {"arx-lr": "linear ARX (4 lags)", "persistence": "persistence (last value)"}

@@ -280,7 +280,7 @@ class Stream:
         self._time: Any = None
         # A model that takes x as it is needs no recipe, and a stream feels what it does not have to do.
         plain = model.recipe.takes_rows_as_they_are
-        self._recipe = None if plain else RecipeStream(model.recipe, width, self.n_inputs)
+        self._recipe = None if plain else self._recipe_stream(width)
         self._adapter = None if model.adaptation is None else Adapter(model.adaptation, width)
         self._tracker = None if model.spread is None else Tracker(model.spread, width)
         self._recent = None
@@ -291,6 +291,10 @@ class Stream:
         self._wide = np.zeros(self._shape if plain else (width, architecture.n_inputs))
         self._wide_flat = self._wide.reshape(-1)
         self._scaling, self._offset, self._scale = scaling, scaling.input_offset, scaling.input_scale
+
+    def _recipe_stream(self, width: int) -> RecipeStream:
+        """Make what prepares the rows of so many series."""
+        return RecipeStream(self.model.recipe, width, self.n_inputs)
 
     def _numbers(self, x: Any) -> npt.NDArray[np.float64]:
         """Give x as numbers in the model's order, (D,) or (n, D)."""
@@ -346,7 +350,11 @@ class Stream:
     def _advance(self, x: FloatArray, time: Any) -> None:
         """Prepare x, (D,) or (n, D), hand it to the blocks, and read their predictions."""
         recipe, scaling = self._recipe, self._scaling
-        scaled = self._scaled(x if recipe is None else recipe.prepare(x, time))
+        try:
+            scaled = self._scaled(x if recipe is None else recipe.prepare(x, time))
+        except DataError:
+            self._reopen()
+            raise
         self._x, self._time, self._open = x, time, True
         if self.n_series is None:
             block = self._blocks[0]
@@ -377,6 +385,11 @@ class Stream:
             self._tracker.expect(self._hidden[0])
         anchors = 0.0 if recipe is None else recipe.anchors
         self._answer = self.model.recipe.restore(answer, anchors, self.model.share)
+
+    def _reopen(self) -> None:
+        """Prepare the open x again: another one, which could not be used, has taken its place."""
+        if self._open and self._recipe is not None:
+            self._recipe.prepare(self._x, self._time)
 
     def _interval(self, tracker: Tracker, levels: npt.NDArray[np.float64], *, several: bool) -> Interval:
         """Put bounds around the answer: one level loses its axis, and one series too."""

@@ -59,8 +59,9 @@ def main() -> None:
         code = app(standalone_mode=False)
     except (VarnnError, _BAD_USE) as error:
         said = str(error) if isinstance(error, VarnnError) else error.format_message()
-        complaints.print("[red]error:[/red]", end=" ")
-        complaints.print(one_line(said), markup=False)
+        if said:  # a group asked for nothing shows its help, and that is all
+            complaints.print("[red]error:[/red]", end=" ")
+            complaints.print(one_line(said), markup=False)
         code = 2
     except (typer.Abort, KeyboardInterrupt):
         code = _INTERRUPTED

@@ -1,13 +1,16 @@
 """``varnn bench``: speed against named peers, and robustness against trouble of known kinds."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from varnn.cli.terminal import console
+from varnn.files import STANDARD, check_writable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +21,10 @@ app = typer.Typer(help="Measure speed against named peers, and robustness.", no_
 
 Rounds = Annotated[int, typer.Option(help="Interleaved rounds.", min=1)]
 Threads = Annotated[str, typer.Option(help="Threads of each contender; several numbers as 1,2.")]
-Json = Annotated[Path | None, typer.Option("--json", help="Also write the figures here.")]
+Json = Annotated[
+    Path | None,
+    typer.Option("--json", help="Also write the figures here; - prints them, and nothing else, as JSON."),
+]
 DataSets = Annotated[str | None, typer.Option(help="Data sets, separated by semicolons; default: all.")]
 FitThreads = Annotated[int, typer.Option(help="Threads of a fit.", min=1)]
 
@@ -102,14 +108,14 @@ def robustness(
     cases = bench.cases(chosen, _strengths(strengths), seeds=seeds, rows=rows)
     command = " ".join(["varnn", *sys.argv[1:]])
     found: dict[bench.Case, list[Row]] = {}
-    with counting_bar() as progress:
+    with _kept(json_path) as kept, counting_bar() as progress:
         task = progress.add_task("starting", total=len(cases))
 
         def on_done(case: bench.Case, measured: list[Row]) -> None:
             found[case] = measured
             progress.update(task, advance=1, description=str(case))
-            if json_path is not None:
-                save(json_path, bench.tables(found), command, complete=len(found) == len(cases))
+            if kept is not None:
+                save(kept, bench.tables(found), command, complete=len(found) == len(cases))
 
         bench.run(cases, workers=workers or os.cpu_count() or 1, on_done=on_done)
     strongest, contenders, ratios = at_strongest(by_kind(bench.tables(found)))
@@ -118,7 +124,7 @@ def robustness(
         table.add_column(column, justify="right" if number else "left")
     for trouble, line in ratios.items():
         table.add_row(trouble, *(f"{ratio:.2f}" for ratio in line))
-    console().print(table)
+    _words(json_path).print(table)
 
 
 @app.command("robustness-page")
@@ -153,18 +159,20 @@ def ladder(
 
     chosen = _picked("data", data, DATA)
     wanted = None if rungs is None else _picked("rungs", rungs, [one.name for one in RUNGS])
-    with counting_bar() as progress:
+    with _kept(json_path) as kept, counting_bar() as progress:
         task = progress.add_task("starting", total=bench.count(chosen, wanted, seeds))
 
         def on_score(name: str, one: bench.Climbed) -> None:
             progress.update(task, advance=1, description=f"{name}, {one.rung}: {one.mse:.3g}")
 
         found = bench.climb(chosen, wanted, seeds=seeds, workers=workers, cache=cache, on_score=on_score)
-    result = bench.result(found)
-    if json_path is not None:
-        write_atomically(json_path, (json.dumps(result, indent=1) + "\n").encode())
+        result = bench.result(found)
+        if kept is not None:
+            write_atomically(kept, (json.dumps(result, indent=1) + "\n").encode())
     for line in result["lines"]:
-        console().print(f"{line['data']:16} {line['rung']:14} {line['mse']:.3e} ± {line['spread']:.1e}")
+        _words(json_path).print(
+            f"{line['data']:16} {line['rung']:14} {line['mse']:.3e} ± {line['spread']:.1e}"
+        )
 
 
 @app.command("ladder-page")
@@ -198,19 +206,19 @@ def coverage(
     cases = bench.cases(chosen, seeds=seeds)
     command = " ".join(["varnn", *sys.argv[1:]])
     found: dict[bench.Case, bench.Found] = {}
-    with counting_bar() as progress:
+    with _kept(json_path) as kept, counting_bar() as progress:
         task = progress.add_task("starting", total=len(cases))
 
         def on_done(case: bench.Case, measured: bench.Found) -> None:
             found[case] = measured
             progress.update(task, advance=1, description=str(case))
-            if json_path is not None:
+            if kept is not None:
                 tables = bench.tables(found, threads)
-                save(json_path, tables, command, complete=len(found) == len(cases))
+                save(kept, tables, command, complete=len(found) == len(cases))
 
         bench.run(cases, threads=threads, on_done=on_done)
     for line in lines(bench.tables(found, threads)):
-        console().print(" | ".join(line))
+        _words(json_path).print(" | ".join(line))
 
 
 @app.command("coverage-page")
@@ -243,16 +251,20 @@ def horizons(
     chosen = _picked("data", data, bench.DATA)
     command = " ".join(["varnn", *sys.argv[1:]])
     found: list[bench.Found] = []
+    with _kept(json_path) as kept:
 
-    def on_done(one: bench.Found) -> None:
-        found.append(one)
-        ratios = [ours / last for ours, last in zip(one.mse["VARNN"], one.mse["persistence"], strict=True)]
-        console().print(f"{one.data}, seed {one.seed}:", *(f"{ratio:.3f}" for ratio in ratios))
-        if json_path is not None:
-            text = json.dumps(bench.summed_up(found, command), indent=1)
-            write_atomically(json_path, f"{text}\n".encode())
+        def on_done(one: bench.Found) -> None:
+            found.append(one)
+            ratios = [
+                ours / last for ours, last in zip(one.mse["VARNN"], one.mse["persistence"], strict=True)
+            ]
+            words = (f"{ratio:.3f}" for ratio in ratios)
+            _words(json_path).print(f"{one.data}, seed {one.seed}:", *words)
+            if kept is not None:
+                text = json.dumps(bench.summed_up(found, command), indent=1)
+                write_atomically(kept, f"{text}\n".encode())
 
-    bench.run(chosen, seeds=seeds, threads=threads, on_done=on_done)
+        bench.run(chosen, seeds=seeds, threads=threads, on_done=on_done)
 
 
 @app.command("horizons-page")
@@ -276,21 +288,40 @@ def _picked(what: str, names: str | None, offered: Sequence[str], separator: str
     return picked
 
 
-def _measure(benches: Sequence[str], rounds: int, threads: str, json_path: Path | None) -> None:
+@contextmanager
+def _kept(json_path: Path | None) -> Iterator[Path | None]:
+    """Give the file to keep figures in; of standard output it is one that is printed when all is done."""
+    if json_path != STANDARD:
+        if json_path is not None:
+            check_writable(json_path)  # now, and not after two hours
+        yield json_path
+        return
+    with TemporaryDirectory() as folder:
+        draft = Path(folder) / "figures.json"
+        yield draft
+        typer.echo(draft.read_text(), nl=False)
 
+
+def _words(json_path: Path | None) -> "Console":
+    """Give where tables are shown: nowhere, if JSON is to be alone on standard output."""
+    return console(quiet=json_path == STANDARD)
+
+
+def _measure(benches: Sequence[str], rounds: int, threads: str, json_path: Path | None) -> None:
     from varnn.bench.plan import plan
     from varnn.bench.record import save
 
     runs = [run for bench in benches for run in plan(bench, threads=_counts(threads), rounds=rounds)]
-    words, waiting = console(), console(stderr=True)
+    command = " ".join(["varnn", *sys.argv[1:]])
+    words, waiting = _words(json_path), console(stderr=True)
     measured = []
-    for run in runs:
-        with waiting.status(f"measuring {run.title}"):
-            measured.append(run.measure())
-        _show(words, measured[-1])
-        if json_path is not None:  # after each, so that an interrupted run leaves what it has
-            command = " ".join(["varnn", *sys.argv[1:]])
-            save(json_path, measured, command, complete=len(measured) == len(runs))
+    with _kept(json_path) as kept:
+        for run in runs:
+            with waiting.status(f"measuring {run.title}"):
+                measured.append(run.measure())
+            _show(words, measured[-1])
+            if kept is not None:  # after each, so that an interrupted run leaves what it has
+                save(kept, measured, command, complete=len(measured) == len(runs))
 
 
 def _counts(threads: str) -> list[int]:

@@ -37,34 +37,50 @@ def list_(as_json: Json = False) -> None:
 
 
 @app.command()
-def fetch(name: Annotated[str, typer.Argument(help="appliances, bidmc or beijing")]) -> None:
+def fetch(
+    name: Annotated[str, typer.Argument(help="appliances, bidmc or beijing")], as_json: Json = False
+) -> None:
     """Download a data set into the user's cache folder, unless it is on this machine already."""
     from varnn import datasets
     from varnn.datasets import store
 
     source = datasets.published(name)
     place = datasets.find(name)
-    if place is not None:
+    fetched = place is None
+    if place is None:
+        place = store.fetch(source).place
+    if as_json:
+        facts = {"name": name, "where": str(place), "fetched": fetched}
+        typer.echo(json.dumps(facts | {"licence": source.licence, "cite": source.citation}, indent=1))
+    elif fetched:
+        typer.echo(f"{name}: fetched and checked, in {place}")
+        typer.echo(f"Licence: {source.licence}. Cite: {source.citation}")
+    else:
         typer.echo(f"{name}: already here, in {place}")
-        return
-    members = store.fetch(source)
-    typer.echo(f"{name}: fetched and checked, in {members.place}")
-    typer.echo(f"Licence: {source.licence}. Cite: {source.citation}")
 
 
 @app.command()
 def verify(
     name: Annotated[str | None, typer.Argument(help="One data set; all that are here by default.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Compute the SHA-256 of every file again and compare it with the published one."""
     from varnn import datasets
     from varnn.datasets import store
 
     chosen = [name] if name is not None else [one for one in datasets.names() if one != "synthetic"]
+    verified: list[dict[str, Any]] = []
     for one in chosen:
         source = datasets.published(one)
         if name is None and datasets.find(one) is None:
-            typer.echo(f"{one}: not on this machine")
-            continue
-        members = store.obtain(source, download=False)
-        typer.echo(f"{one}: every file is as published ({members.verify()} checked), in {members.place}")
+            verified.append({"name": one, "where": None, "files": 0})
+            said = f"{one}: not on this machine"
+        else:
+            members = store.obtain(source, download=False)
+            count = members.verify()
+            verified.append({"name": one, "where": str(members.place), "files": count})
+            said = f"{one}: every file is as published ({count} checked), in {members.place}"
+        if not as_json:  # at once: a large one takes a while
+            typer.echo(said)
+    if as_json:
+        typer.echo(json.dumps(verified, indent=1))

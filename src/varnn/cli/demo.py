@@ -1,9 +1,16 @@
 """``varnn demo``: the whole job on a stream made here, in a minute."""
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from varnn.cli.options import Json
+
+if TYPE_CHECKING:
+    from varnn.datasets.synthetic import Synthetic
+    from varnn.demo import Result
 
 
 def demo(
@@ -12,7 +19,8 @@ def demo(
     ),
     rows: Annotated[int, typer.Option(help="Rows of the made stream.", min=500)] = 8000,
     epochs: Annotated[int | None, typer.Option(help="Epochs to train; chosen if not given.", min=1)] = None,
-    seed: Annotated[int, typer.Option(help="Seed of stream and training.")] = 7,
+    seed: Annotated[int, typer.Option(help="Seed of stream and training.", min=0)] = 7,
+    as_json: Json = False,
 ) -> None:
     """Make a stream with drift, regime switches and volatility bursts; fit, compare, report."""
     from rich.table import Table
@@ -24,7 +32,7 @@ def demo(
     from varnn.files import check_writable
 
     check_writable(output)
-    words = console()
+    words = console(quiet=as_json)
     made = synthetic.make("mixed", rows=rows, seed=seed)
     words.print(
         f"A stream of {rows:,} rows and {made.panel.n_inputs} inputs, with drift, "
@@ -41,4 +49,17 @@ def demo(
     words.print(table)
     words.print(result.summary)
     result.report.write(output)
-    words.print(f"Report with plots: {output}")
+    words.print(f"Report with plots: {output}", markup=False)
+    if as_json:
+        typer.echo(json.dumps(_facts(made, result) | {"report": str(output)}, indent=1))
+
+
+def _facts(made: "Synthetic", result: "Result") -> dict[str, Any]:
+    """Give what the table and the words say, as plain values."""
+    panel = made.panel
+    return {
+        "summary": result.summary,
+        "scores": result.comparison.rows(),
+        "best_possible": result.best_possible,
+        "data": {"rows": len(panel), "inputs": list(panel.input_names), "target": panel.target_name},
+    }

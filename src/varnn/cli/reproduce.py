@@ -1,11 +1,15 @@
 """``varnn reproduce``: the whole paper from one command, with its errata."""
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated
 
 import typer
+
+from varnn.cli.options import Json, listed
 
 
 def reproduce(
@@ -27,12 +31,12 @@ def reproduce(
     ] = False,
     note: Annotated[str, typer.Option(help="A remark to keep with the results.")] = "",
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write into.")] = Path("results"),
+    as_json: Json = False,
 ) -> None:
     """Run the paper's tables, figures and ablations; print ours beside the published figures.
 
     Finished jobs are kept in OUTPUT/jobs: interrupt it, run it again, and it goes on.
     """
-    from varnn.cli.options import listed
     from varnn.cli.progress import jobs_bar
     from varnn.cli.terminal import console
     from varnn.paper import output as writer
@@ -50,6 +54,7 @@ def reproduce(
         trees=trees,
     )
     _need_data(scope.data)
+    _need_folder(output)
     jobs = scope.jobs()
     cache = Cache(output / "jobs")
     if finished:
@@ -61,16 +66,20 @@ def reproduce(
     seconds = sum(one.seconds for one in outcomes.values())  # of all jobs, those from the cache included
     findings = gather(scope, outcomes, command=command, seconds=seconds, note=note)
     paths = writer.write(findings, output)
+    waiting = len(jobs) - len(outcomes)
+    if as_json:
+        found = json.loads((output / "results.json").read_text(encoding="utf-8"))
+        facts = {"jobs": len(jobs), "jobs_not_run": waiting, "written": [str(path) for path in paths]}
+        typer.echo(json.dumps(found | facts, indent=1))
+        return
     words = console()
     words.print(findings.summary, markup=False)
     for erratum in findings.errata:
         words.print(erratum.title, style="bold", markup=False)
         words.print(f"  printed: {erratum.printed}\n  found:   {erratum.found}", markup=False)
-    if len(outcomes) < len(jobs):
-        words.print(
-            f"{len(jobs) - len(outcomes)} of {len(jobs)} jobs have not run; their cells are left out."
-        )
-    words.print(f"Written to {output}: {', '.join(path.name for path in paths)}")
+    if waiting:
+        words.print(f"{waiting} of {len(jobs)} jobs have not run; their cells are left out.")
+    words.print(f"Written to {output}: {', '.join(path.name for path in paths)}", markup=False)
 
 
 def _need_data(names: Sequence[str]) -> None:
@@ -79,3 +88,17 @@ def _need_data(names: Sequence[str]) -> None:
 
     for name in names:
         datasets.load(name, download=False)
+
+
+def _need_folder(path: Path) -> None:
+    """Complain now, and not after hours of fitting, when nothing can be written there."""
+    from varnn.errors import OutputError
+
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise OutputError(
+            f"{str(path)!r} must be a folder that can be written into: {error.strerror}. Choose another one."
+        ) from None

@@ -9,13 +9,19 @@
 ``"interval": 0.9`` beside ``x`` adds ``lower`` and ``upper``. A model that sees the time of day or week
 needs ``"time": "2026-11-15T07:30"`` there. ``series`` may be left out when there is only one; ``x`` may be a
 list in the model's order; a ``y`` of null is a missing label. A line that cannot be used yields
-``{"error": ...}`` and changes nothing.
+``{"error": ...}`` and changes nothing. A list of such objects is answered by a list.
+
+A model with peers sees, of the other series, what was known before the moment of the x. That moment is the
+``time``; without times it is the round, and a series that comes again begins the next one. A list holds all
+series that have a row at its moment; after a single x, the series of the moment before are taken to come.
 """
 
+import contextlib
 import json
 import math
 import signal
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,8 +30,8 @@ import typer
 from varnn.cli.options import Model
 
 if TYPE_CHECKING:
-    from varnn.fitted import Fitted
     from varnn.stream import Stream
+    from varnn.streams import Streams
 
 
 _TERMINATED = 128 + signal.SIGTERM
@@ -39,41 +45,67 @@ def stream(
     every: Annotated[int, typer.Option(help="Lines between two writes of the state.", min=1)] = 10_000,
 ) -> None:
     """Predict and observe live: JSON lines on standard input, answers on standard output."""
-    from varnn.files import check_writable
+    from varnn.companions import Companions
+    from varnn.files import check_writable, write_atomically
     from varnn.regressor import load
-    from varnn.stream import Stream
+    from varnn.streams import Streams
 
     if state is not None:
         check_writable(state)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that the state is kept then, too
     fitted = load(model_path).fitted_
-    Stream(fitted)  # a model that cannot stream one series says so now
-    streams = _resumed(fitted, state)
+    kind = Companions if fitted.recipe.peers else Streams
+    streams = kind(fitted)
+    if state is not None and state.exists():
+        streams = kind.restore(fitted, state.read_bytes(), f"{str(state)!r}")
+    # NumPy says that it knows no time zones, and takes 07:30+01:00 as 06:30, which is right.
+    warnings.filterwarnings("ignore", message="no explicit representation of timezones")
     try:
         for number, line in enumerate(sys.stdin.buffer, start=1):  # bytes: one bad line must not end it all
             if not line.isspace():
-                sys.stdout.write(json.dumps(_answer(line, number, fitted, streams)) + "\n")
+                sys.stdout.write(json.dumps(_answer(line, number, streams)) + "\n")
                 sys.stdout.flush()
             if state is not None and number % every == 0:
-                _keep(state, fitted, streams)
+                write_atomically(state, streams.snapshot())
     finally:  # at the end of the input, at Ctrl-C and when nobody reads the answers any more
         if state is not None:
-            _keep(state, fitted, streams)
+            write_atomically(state, streams.snapshot())
 
 
-def _answer(line: bytes, number: int, fitted: "Fitted", streams: "dict[str, Stream]") -> dict[str, Any]:
-    from varnn.stream import Stream
-
+def _answer(line: bytes, number: int, streams: "Streams") -> dict[str, Any] | list[dict[str, Any]]:
     try:
         message = json.loads(line)
     except (ValueError, RecursionError) as error:
         return {"error": f"line {number} is not JSON: {error}"}
-    if not isinstance(message, dict) or not {"x", "y"} & message.keys():
-        return {"error": f"line {number} must be an object with 'x', 'y' or both"}
+    if isinstance(message, dict) and ("x" in message or "y" in message):
+        return _answer_to_one(message, number, streams)
+    if isinstance(message, list) and message and all(isinstance(one, dict) for one in message):
+        return _answer_to_all(message, number, streams)
+    return {"error": f"line {number} must be an object with 'x', 'y' or both, or a list of such"}
+
+
+def _answer_to_all(
+    messages: list[dict[str, Any]], number: int, streams: "Streams"
+) -> dict[str, Any] | list[dict[str, Any]]:
+    """Answer the rows of one moment: where series see each other, those in the list and no others."""
+    from varnn.companions import Companions
+
+    asking = [one for one in messages if "x" in one]
+    together: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+    if isinstance(streams, Companions) and asking:
+        times = {json.dumps(one.get("time")) for one in asking}
+        if len(times) > 1:
+            return {"error": f"line {number}: a list holds the rows of one time; this one has {len(times)}"}
+        together = streams.together(_key(one) for one in asking)
+    with together:
+        return [_answer_to_one(one, number, streams) for one in messages]
+
+
+def _answer_to_one(message: dict[str, Any], number: int, streams: "Streams") -> dict[str, Any]:
     name = message.get("series")
     answer: dict[str, Any] = {} if name is None else {"series": name}
-    key = json.dumps(name)  # so that the series 1 and "1" stay apart
-    live = streams.get(key) or Stream(fitted)
+    key = _key(message)
+    live = streams.get(key) or streams.begin()
     try:
         if "x" in message:
             answer |= _prediction(live, message)
@@ -86,6 +118,11 @@ def _answer(line: bytes, number: int, fitted: "Fitted", streams: "dict[str, Stre
     return answer
 
 
+def _key(message: dict[str, Any]) -> str:
+    """Give the name of a message's series as JSON, so that the series 1 and "1" stay apart."""
+    return json.dumps(message.get("series"))
+
+
 def _prediction(live: "Stream", message: dict[str, Any]) -> dict[str, Any]:
     """Predict x, with bounds where the line asks for them: numbers for a level, lists for several."""
     interval = message.get("interval")
@@ -93,35 +130,3 @@ def _prediction(live: "Stream", message: dict[str, Any]) -> dict[str, Any]:
     if interval is None:
         return {"prediction": found}
     return {"prediction": found.prediction, "lower": found.lower.tolist(), "upper": found.upper.tolist()}
-
-
-def _keep(path: Path, fitted: "Fitted", streams: "dict[str, Stream]") -> None:
-    """Write the snapshots of all series into one file, in one step."""
-    import numpy as np
-
-    from varnn import model_file
-    from varnn.files import write_atomically
-
-    snapshots = {
-        str(index): np.frombuffer(live.snapshot(), np.uint8) for index, live in enumerate(streams.values())
-    }
-    header = {"format": model_file.FORMAT, "series": list(streams), "model": fitted.fingerprint}
-    write_atomically(path, model_file.to_bytes(snapshots, header))
-
-
-def _resumed(fitted: "Fitted", path: Path | None) -> "dict[str, Stream]":
-    from varnn import model_file
-    from varnn.errors import ModelFileError
-    from varnn.stream import Stream
-
-    if path is None or not path.exists():
-        return {}
-    snapshots, header = model_file.from_bytes(path.read_bytes(), f"{str(path)!r}")
-    if header.get("model") != fitted.fingerprint:
-        raise ModelFileError(
-            f"{str(path)!r} holds the state of another model. Give that model, or another --state file."
-        )
-    return {
-        key: Stream.restore(fitted, snapshots[str(index)].tobytes())
-        for index, key in enumerate(header["series"])
-    }

@@ -1,0 +1,70 @@
+"""The streams of many series, by name: series that come when they come, each on its own."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from varnn import model_file
+from varnn.errors import ModelFileError
+from varnn.fitted import Fitted
+from varnn.stream import Stream
+
+
+class Streams(dict[str, Stream]):
+    """Streams of one model by the names of their series; one is added once it has predicted.
+
+    Parameters
+    ----------
+    model
+        A fitted ``VARNNRegressor``, or its ``fitted_``.
+
+    Examples
+    --------
+    >>> from varnn import VARNNRegressor
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> model = VARNNRegressor(epochs=1, hidden_size=4).fit(X, X[:, 0])
+    >>> streams = Streams(model)
+    >>> streams["north"] = streams.begin()
+    >>> y_hat = streams["north"].predict([0.1, 0.2])
+    >>> Streams.restore(model, streams.snapshot())["north"].observe(0.3) == streams["north"].observe(0.3)
+    True
+    """
+
+    kind: type[Stream] = Stream
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model: Fitted = getattr(model, "fitted_", model)
+
+    def begin(self) -> Stream:
+        """Give the stream of a series that was not here before."""
+        return self.kind(self.model)
+
+    def snapshot(self) -> bytes:
+        """Give the state of all series as bytes, to go on elsewhere with :meth:`restore`."""
+        tensors = {
+            str(index): np.frombuffer(live.snapshot(), np.uint8) for index, live in enumerate(self.values())
+        }
+        header = {"format": model_file.FORMAT, "series": list(self), "model": self.model.fingerprint}
+        return model_file.to_bytes(tensors, header | self._facts())
+
+    @classmethod
+    def restore(cls, model: Any, blob: bytes, what: str = "the snapshot") -> Self:
+        """Go on from a snapshot, with the model it was taken from; ``what`` names it in errors."""
+        streams = cls(model)
+        tensors, header = model_file.from_bytes(blob, what)
+        if header.get("model") != streams.model.fingerprint:
+            raise ModelFileError(
+                f"{what} holds the state of another model. Give that model, or another --state file."
+            )
+        for index, name in enumerate(header["series"]):
+            streams[name] = cls.kind.restore(streams.model, tensors[str(index)].tobytes())
+        streams._take_over(header)
+        return streams
+
+    def _facts(self) -> dict[str, Any]:
+        """Give what is no stream's own, as plain values for the header of a snapshot."""
+        return {}
+
+    def _take_over(self, facts: dict[str, Any]) -> None:
+        """Undo :meth:`_facts`, once the streams are here."""
