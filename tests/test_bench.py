@@ -25,6 +25,7 @@ OTHERS = (
     "ladder.json",
     "coverage.json",
     "horizons.json",
+    "streams.json",
 )  # figures of accuracy, with pages of their own
 COMMITTED = sorted(path for path in (ROOT / "benchmarks").glob("*.json") if path.name not in OTHERS)
 

@@ -22,6 +22,7 @@ WITHOUT = {
     "bench ladder-page": "it turns JSON into a page",
     "bench coverage-page": "it turns JSON into a page",
     "bench horizons-page": "it turns JSON into a page",
+    "bench streams-page": "it turns JSON into a page",
 }
 
 

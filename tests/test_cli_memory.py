@@ -10,9 +10,12 @@ import pytest
 from pyarrow import csv, parquet
 
 from varnn import Panel, VARNNRegressor
+from varnn.baselines import lagged
+from varnn.baselines.history import Preparation
+from varnn.fitting import settings
 
 SHORT, LONG = 1_000, 3_000_000
-BLOCKS = 30e6  # bytes on their way in and out, whatever the length
+BLOCKS = 40e6  # bytes on their way in and out, whatever the length; more of them where cores are busy
 # The process says itself how much it took at most. Its ru_maxrss would not do: that begins with what its
 # parent, the tests, had taken when it was started.
 MEASURED = """
@@ -34,14 +37,22 @@ def peak(model: Path, data: Path, output: Path) -> int:
     return int(done.stdout)
 
 
+MODELS = {
+    "paper": VARNNRegressor.paper("RM", epochs=1, hidden_size=4),
+    # Without what takes a minute a million rows, and no more memory: a readout that adapts.
+    "default": VARNNRegressor(epochs=1, hidden_size=4, window=3, ensemble=1, adapt=None, intervals=False),
+}
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what a process took at most")
-def test_a_long_table_takes_less_than_four_times_its_size_in_float32(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", MODELS)
+def test_a_long_table_takes_less_than_four_times_its_size_in_float32(name: str, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     x = np.round(random.normal(size=LONG), 3)
     whole = pa.table({"x": x, "y": np.round(x + 1, 3)})
-    model = tmp_path / "rm.varnn"
+    model = tmp_path / "model.varnn"
     panel = Panel.from_arrays(x[:400, None], x[:400] + 1, input_names=["x"])
-    VARNNRegressor.paper("RM", epochs=1, hidden_size=4).fit(panel).save(model)
+    MODELS[name].fit(panel).save(model)
     for kind, write in (("csv", csv.write_csv), ("parquet", parquet.write_table)):
         taken = {}
         for rows in (SHORT, LONG):
@@ -53,3 +64,27 @@ def test_a_long_table_takes_less_than_four_times_its_size_in_float32(tmp_path: P
         assert above < 4 * whole.num_columns * LONG * np.float32().nbytes + BLOCKS, (
             f"{kind}: {above / 1e6} MB"
         )
+
+
+def test_a_baseline_learns_from_no_more_examples_than_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    panel = Panel.from_arrays(random.normal(size=(500, 1)), random.normal(size=500))
+    history, lags = Preparation.of(panel, np.float64)(panel), lagged.Lags.of(window=5)
+    every = lags.training_rows(history)
+    monkeypatch.setattr(lagged, "MOST_EXAMPLES", 100)
+    drawn = lags.training_rows(history)
+    assert len(every) == 496
+    assert len(drawn) == 100 == len(set(drawn.tolist()) & set(every.tolist()))
+    assert (np.diff(drawn) > 0).all()
+    assert drawn[0] < 50
+    assert drawn[-1] > 450
+
+
+def test_very_many_rows_are_gone_through_less_often_but_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    panel = Panel.from_arrays(None, np.arange(1000.0))
+    chosen, given = VARNNRegressor().settings(), VARNNRegressor(epochs=7).settings()
+    rows = len(panel) - chosen.config(panel).window + 1
+    for most, epochs in ((5 * rows, 5), (5 * rows - 1, 4), (rows // 2, 2)):
+        monkeypatch.setattr(settings, "GRADED_ROWS", most)
+        assert chosen.config(panel).epochs == epochs
+        assert given.config(panel).epochs == 7  # what is asked for is done

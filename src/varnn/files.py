@@ -61,7 +61,9 @@ def _parsed(file: Any, path: Path) -> Any:
     head = file.peek(len(_PARQUET))
     if head.startswith(_PARQUET) or path.suffix.lower() in _PARQUET_SUFFIXES:
         # Parquet is read from its end, which a pipe does not have.
-        return parquet.read_table(path if path != STANDARD else io.BytesIO(file.read()))
+        whole = path if path != STANDARD else io.BytesIO(file.read())
+        # Not parquet.read_table: it holds the file's bytes beside the table, and cuts columns into groups.
+        return parquet.ParquetFile(whole, pre_buffer=False).read()
     source = file
     if head.startswith(_GZIP) or path.suffix.lower() == ".gz":
         source = gzip.GzipFile(fileobj=file)
@@ -81,13 +83,24 @@ def _parsed(file: Any, path: Path) -> Any:
 
 def _join_blocks(columns: dict[str, Any]) -> None:
     """Bring each column of floats into one piece, so that later stages can take it as it is."""
+    import numpy as np
     import pyarrow
 
     for name in columns:
-        if pyarrow.types.is_floating(columns[name].type):
-            columns[name] = pyarrow.array(columns[name].to_numpy())
-            # Else the blocks are kept for tables to come, and memory holds every number twice.
-            pyarrow.default_memory_pool().release_unused()
+        kind = columns[name].type
+        if not pyarrow.types.is_floating(kind) or columns[name].num_chunks == 1:
+            continue
+        joined, done = np.empty(len(columns[name]), kind.to_pandas_dtype()), 0
+        blocks = columns[name].chunks[::-1]
+        columns[name] = None  # each block is let go once it is copied: few numbers are held twice
+        while blocks:
+            block = blocks.pop().to_numpy(zero_copy_only=False)
+            joined[done : done + len(block)] = block
+            done += len(block)
+            if len(blocks) % 16 == 0:  # else Arrow keeps them for tables to come
+                del block
+                pyarrow.default_memory_pool().release_unused()
+        columns[name] = pyarrow.array(joined)
 
 
 def check_writable(path: Path) -> None:

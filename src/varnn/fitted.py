@@ -22,8 +22,11 @@ from varnn.intervals import Interval, Spread, Tracker, follow, known_spread
 from varnn.panel import FloatArray, Panel
 from varnn.preparation import fill_gaps
 from varnn.recipe import Prepared, Recipe
+from varnn.stretches import ROWS_AT_ONCE, Stretch, stretches
 
-_ROWS_AT_ONCE = 1 << 16  # whose hidden layers are kept: 64 MB for 4 members of 64 units
+# Rows whose hidden layers are kept: 8 MB of a long series, for 4 members of 64 units. Short series adapt side
+# by side, the faster the more they are.
+_ROWS_AT_ONCE, _ROWS_OF_SHORT_SERIES = 1 << 13, 1 << 16
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -78,39 +81,60 @@ class Fitted:
 
     def predict(self, panel: Panel) -> FloatArray:
         """Predict each row of a panel one step ahead, in the target's units, in panel order."""
-        prepared = self.prepared(panel)
-        if self.adaptation is None:
-            output = self._scores(prepared.panel).predictions.mean(axis=0, dtype=np.float64)
-        else:
-            output = np.concatenate([piece.output for piece in self.pieces(prepared.panel)])
-        return np.asarray(self.recipe.restore(output, prepared.anchors, self.share))
+        predictions = np.empty(len(panel))
+        for rows, found in self.in_parts(panel):
+            predictions[rows] = found.prediction
+        return predictions
 
     def predict_intervals(self, panel: Panel, levels: npt.NDArray[np.float64]) -> Interval:
         """Predict each row with intervals of some levels: bounds are (N, L)."""
-        spread = known_spread(self.spread)
-        prepared = self.prepared(panel)
-        predictions, below, above = np.empty(len(panel)), [], []
-        tracker = Tracker(spread, 1)
-        for piece in self.pieces(prepared.panel):
-            rows = piece.rows
-            predictions[rows] = self.recipe.restore(piece.output, prepared.anchors[rows], self.share)
-            if not piece.goes_on:
-                tracker = Tracker(spread, len(piece.starts) - 1)
-            errors = panel.target[rows] - predictions[rows]
-            low, high = follow(tracker, piece.hidden[0], errors, piece.starts, levels)
-            below.append(low)
-            above.append(high)
-        reach = predictions[:, None]
-        return Interval(predictions, reach + np.concatenate(below), reach + np.concatenate(above))
+        shape = (len(panel), len(levels))
+        whole = Interval(np.empty(len(panel)), np.empty(shape), np.empty(shape))
+        for rows, found in self.in_parts(panel, levels):
+            for values, some in zip(whole, found, strict=True):
+                values[rows] = some
+        return whole
+
+    def in_parts(
+        self, panel: Panel, levels: npt.NDArray[np.float64] | None = None, *, most: int = ROWS_AT_ONCE
+    ) -> Iterator[tuple[slice, Interval]]:
+        """Predict a panel some rows at a time: what that takes does not grow with the rows.
+
+        Parameters
+        ----------
+        panel
+            The rows.
+        levels
+            Levels of intervals to give with the predictions; bounds are None without.
+        most
+            Rows at a time, or fewer where their hidden layers are kept.
+        """
+        spread = None if levels is None else known_spread(self.spread)
+        scoring = _Scoring(self, keep_hidden=spread is not None or self.adaptation is not None)
+        size = min(most, _rows_at_once(panel)) if scoring.keep_hidden else most
+        tracker: Tracker | None = None
+        for stretch, anchors in self.recipe.in_stretches(
+            self.matched(panel), most=size, lead=self.window - 1
+        ):
+            piece = scoring(stretch)
+            found = Interval(self.recipe.restore(piece.output, anchors, self.share), None, None)
+            if spread is not None and levels is not None:
+                if tracker is None or not stretch.goes_on:
+                    tracker = Tracker(spread, stretch.panel.n_series)
+                errors = panel.target[piece.rows] - found.prediction
+                below, above = follow(tracker, piece.hidden[0], errors, piece.starts, levels)
+                reach = found.prediction[:, None]
+                found = Interval(found.prediction, reach + below, reach + above)
+            yield piece.rows, found
 
     def memory(self, panel: Panel) -> npt.NDArray[np.float32]:
         """Give the residual memory each row was predicted with: (N, E * M), member by member."""
-        scores = self._scores(self.prepared(panel).panel, keep_memory=True)
+        scores = self.scores(self.prepared(panel).panel, keep_memory=True)
         return np.concatenate(list(scores.memory), axis=1)  # of (E, N, M)
 
     def hidden(self, rows: Panel) -> Scores:
         """Score prepared rows, and keep the hidden layer each was read from."""
-        return self._scores(rows, keep_hidden=True)
+        return self.scores(rows, keep_hidden=True)
 
     def prepared(self, panel: Panel) -> Prepared:
         """Match a panel's columns with the model's, and prepare it for the network."""
@@ -150,36 +174,11 @@ class Fitted:
         return replace(panel, inputs=panel.inputs[:, columns], input_names=self.input_names)
 
     def pieces(self, rows: Panel) -> Iterator["Piece"]:
-        """Score prepared rows some at a time, as their hidden layers are large; adapting, if it does.
+        """Score prepared rows some at a time, as their hidden layers are large; adapting, if it does."""
+        yield from map(_Scoring(self), stretches(rows, most=_rows_at_once(rows), lead=self.window - 1))
 
-        A piece is whole series side by side, or one of several stretches of one long series.
-        """
-        for first, last in _groups(rows.starts):
-            series = slice(int(rows.starts[first]), int(rows.starts[last]))
-            alone = last == first + 1
-            adapter = None
-            if self.adaptation is not None:
-                adapter = Adapter(self.adaptation, last - first)
-            for begin in range(series.start, series.stop, _ROWS_AT_ONCE if alone else len(rows)):
-                end = min(begin + _ROWS_AT_ONCE, series.stop) if alone else series.stop
-                lead = min(begin - series.start, self.window - 1)
-                scores = score(
-                    self.architecture,
-                    self.weights,
-                    rows.inputs[begin - lead : end],
-                    rows.target[begin - lead : end],
-                    np.maximum(rows.first_rows[begin - lead : end] - (begin - lead), 0),
-                    self.window,
-                    keep_hidden=True,
-                )
-                hidden, outputs = scores.hidden[:, lead:], scores.predictions[:, lead:]
-                starts = np.array([0, end - begin]) if alone else rows.starts[first : last + 1] - begin
-                output = outputs.mean(axis=0, dtype=np.float64)
-                if adapter is not None:
-                    output += corrections(adapter, hidden, outputs, rows.target[begin:end], starts)
-                yield Piece(slice(begin, end), begin > series.start, starts, hidden, output)
-
-    def _scores(self, rows: Panel, *, keep_memory: bool = False, keep_hidden: bool = False) -> Scores:
+    def scores(self, rows: Panel, *, keep_memory: bool = False, keep_hidden: bool = False) -> Scores:
+        """Score prepared rows."""
         return score(
             self.architecture,
             self.weights,
@@ -212,16 +211,32 @@ class Piece(NamedTuple):
     """Some prepared rows, scored."""
 
     rows: slice
-    goes_on: bool  # whether it goes on with the series of the piece before
     starts: npt.NDArray[np.int64]  # of its series, within it
-    hidden: npt.NDArray[np.float32]  # (E, N, K)
+    hidden: Any  # (E, N, K); None unless kept
     output: npt.NDArray[np.float64]  # (N,)
 
 
-def _groups(starts: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Cut a panel into runs of whole series of about `_ROWS_AT_ONCE` rows: numbers of first and last + 1."""
-    first = 0
-    for last in range(1, len(starts)):
-        if last == len(starts) - 1 or starts[last + 1] - starts[first] > _ROWS_AT_ONCE:
-            yield first, last
-            first = last
+class _Scoring:
+    """Scores stretches of prepared rows, one after another; adapting from one to the next, if it does."""
+
+    def __init__(self, fitted: Fitted, *, keep_hidden: bool = True) -> None:
+        self.fitted, self.keep_hidden = fitted, keep_hidden
+        self.adapter: Adapter | None = None
+
+    def __call__(self, stretch: Stretch) -> Piece:
+        fitted, lead, panel = self.fitted, stretch.lead, stretch.panel
+        scores = fitted.scores(panel, keep_hidden=self.keep_hidden)
+        outputs = scores.predictions[:, lead:]
+        hidden: Any = scores.hidden[:, lead:] if self.keep_hidden else None
+        starts = (panel.starts - lead).clip(0)
+        output = outputs.mean(axis=0, dtype=np.float64)
+        if fitted.adaptation is not None:
+            if self.adapter is None or not stretch.goes_on:
+                self.adapter = Adapter(fitted.adaptation, panel.n_series)
+            output += corrections(self.adapter, hidden, outputs, panel.target[lead:], starts)
+        return Piece(stretch.rows, starts, hidden, output)
+
+
+def _rows_at_once(panel: Panel) -> int:
+    longest = panel.lengths.max(initial=0)
+    return _ROWS_OF_SHORT_SERIES if longest <= _ROWS_AT_ONCE and panel.n_series > 1 else _ROWS_AT_ONCE

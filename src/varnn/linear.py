@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.panel import FloatArray, IntArray, Panel
+from varnn.stretches import carrying, stretches
 
 Doubles = npt.NDArray[np.float64]
 
@@ -111,6 +112,11 @@ class LinearPart:
         columns = layout.columns(len(self.of_changes), len(self.of_inputs) - 1)
         found = layout.fold(*_moments(training, layout).solve(columns, self.ridge))
         return replace(found, ridge=self.ridge)
+
+    @property
+    def reach(self) -> int:
+        """How many rows before it a row's anchor needs, if the first of them has the last label known."""
+        return max(1 + len(self.of_changes), len(self.of_inputs) - 1)
 
     def anchors(self, panel: Panel) -> Doubles:
         """Give every row's anchor, from labels before it and inputs up to it: (N,)."""
@@ -223,12 +229,14 @@ class _Layout:
     @classmethod
     def of(cls, training: Panel) -> "_Layout":
         size = training.n_inputs
+        parts = [one.panel for one in stretches(training)]
+        known = sum(int(np.count_nonzero(~np.isnan(one.target))) for one in parts)
         lags = tuple(lag for lag in INPUT_LAGS if size * (lag + 1) + max(LABEL_LAGS) < MOST_REGRESSORS)
         return cls(
             n_inputs=size,
-            mean=float(np.nanmean(training.target)),
-            low=float(np.nanmin(training.target)),
-            high=float(np.nanmax(training.target)),
+            mean=float(sum(np.nansum(one.target) for one in parts)) / known,
+            low=float(np.fmin.reduce(training.target)),
+            high=float(np.fmax.reduce(training.target)),
             input_means=training.inputs.mean(axis=0, dtype=np.float64),
             input_lags=lags if size else (-1,),
         )
@@ -311,23 +319,33 @@ class _Moments:
         residual = np.r_[-weights, 1.0, -constant]
         with np.errstate(over="ignore", invalid="ignore"):  # rows like nothing in training
             error = float(residual @ self.sums[np.ix_(kept, kept)] @ residual) / self.rows
-        return error if np.isfinite(error) else np.inf
+        return max(error, 0.0) if np.isfinite(error) else np.inf  # rounding may leave it below zero
 
 
 def _moments(panel: Panel, layout: _Layout) -> _Moments:
-    last, change, _ = last_labels(panel, layout.mean)
-    begun = np.arange(len(panel)) > panel.first_rows  # a first row has no past to learn from
-    rows = np.flatnonzero(begun & ~np.isnan(panel.target))
-    if len(rows) == 0:  # nothing but first rows: they will have to do
-        rows = np.flatnonzero(~np.isnan(panel.target))
+    found = _moments_of(panel, layout, first_rows=False)
+    return found if found.rows else _moments_of(panel, layout, first_rows=True)  # they will have to do
+
+
+def _moments_of(panel: Panel, layout: _Layout, *, first_rows: bool) -> _Moments:
+    """Sum up rows with a label; first rows of a series have no past to learn from, and may be left out."""
     size = 1 + max(LABEL_LAGS) + layout.n_inputs * (max(layout.input_lags) + 1) + 2
-    sums = np.zeros((size, size))
-    for begin in range(0, len(rows), _ROWS_AT_ONCE):
-        some = rows[begin : begin + _ROWS_AT_ONCE]
-        regressors = layout.regressors(panel, last, change, some)
-        block = np.column_stack([regressors, panel.target[some] - last[some], np.ones(len(some))])
-        sums += block.T @ block
-    return _Moments(sums, len(rows), layout.negligible)
+    sums, count = np.zeros((size, size)), 0
+    for one in carrying(panel, lead=max(1 + max(LABEL_LAGS), *layout.input_lags)):
+        here = one.panel
+        last, change, _ = last_labels(here, layout.mean)
+        learnt = ~np.isnan(here.target)
+        learnt[: one.lead] = False
+        if not first_rows:
+            learnt[here.starts[:-1]] = False
+        rows = np.flatnonzero(learnt)
+        count += len(rows)
+        for begin in range(0, len(rows), _ROWS_AT_ONCE):
+            some = rows[begin : begin + _ROWS_AT_ONCE]
+            regressors = layout.regressors(here, last, change, some)
+            block = np.column_stack([regressors, here.target[some] - last[some], np.ones(len(some))])
+            sums += block.T @ block
+    return _Moments(sums, count, layout.negligible)
 
 
 def last_labels(panel: Panel, mean: float) -> tuple[Doubles, Doubles, npt.NDArray[np.bool_]]:

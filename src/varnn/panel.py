@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.int64]
+RowNumbers = npt.NDArray[np.signedinteger[Any]]
 
 _LARGEST = 1e100
 
@@ -69,7 +70,7 @@ class Panel:
     input_names: tuple[str, ...]
     target_name: str = "y"
     time: npt.NDArray[Any] | None = None
-    rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    rows: RowNumbers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     ignored: tuple[str, ...] = ()
     name: str = ""
     licence: str = ""
@@ -193,7 +194,7 @@ class Panel:
 
     def __post_init__(self) -> None:
         if len(self.rows) != len(self.target):
-            object.__setattr__(self, "rows", np.arange(len(self.target)))
+            object.__setattr__(self, "rows", _row_numbers(len(self.target)))
         if len(self.input_names) != self.inputs.shape[1]:
             raise DataError(
                 f"there must be one name per input; {self.inputs.shape[1]} inputs came with "
@@ -252,6 +253,33 @@ class Panel:
             ids=tuple(self.ids[index] for index in kept),
         )
 
+    def between(self, first: int, last: int) -> "Panel":
+        """Keep rows ``first:last`` of the whole panel, as views.
+
+        Examples
+        --------
+        >>> panel = Panel.from_arrays(None, range(6), series=list("aaabbb"))
+        >>> part = panel.between(2, 5)
+        >>> part.ids, part.starts.tolist(), part.target.tolist()
+        (('a', 'b'), [0, 1, 3], [2.0, 3.0, 4.0])
+        """
+        begun = int(np.searchsorted(self.starts, first, side="right")) - 1
+        ended = int(np.searchsorted(self.starts, last, side="left"))
+        return replace(
+            self,
+            inputs=self.inputs[first:last],
+            target=self.target[first:last],
+            time=None if self.time is None else self.time[first:last],
+            rows=self.rows[first:last],
+            starts=self.starts[begun : ended + 1].clip(first, last) - first,
+            ids=self.ids[begun:ended],
+        )
+
+    @property
+    def is_in_caller_order(self) -> bool:
+        """Whether the rows are in the order of the caller's table."""
+        return bool(np.all(self.rows[1:] > self.rows[:-1]))
+
     def in_caller_order(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Put one value per panel row back into the order of the caller's table.
 
@@ -261,7 +289,7 @@ class Panel:
         >>> panel.target, panel.in_caller_order(panel.target)
         (array([1., 3., 2.]), array([1., 2., 3.]))
         """
-        if np.all(self.rows[1:] > self.rows[:-1]):  # in that order already: a long table need not be sorted
+        if self.is_in_caller_order:  # a long table need not be sorted
             return values.copy()
         ordered = np.empty_like(values)
         ordered[np.argsort(np.argsort(self.rows))] = values
@@ -332,6 +360,11 @@ def _side_by_side(wide: list[FloatArray], n_rows: int) -> FloatArray:
     return wide[0][:, None] if len(wide) == 1 else np.column_stack(wide)
 
 
+def _row_numbers(count: int) -> RowNumbers:
+    """Count rows from 0; in four bytes each where these do, as a long table feels it."""
+    return np.arange(count, dtype=np.int32 if count <= np.iinfo(np.int32).max else np.int64)
+
+
 def default_names(count: int) -> tuple[str, ...]:
     """Name inputs that came without names: x0, x1, ..."""
     return tuple(f"x{index}" for index in range(count))
@@ -370,13 +403,13 @@ def _grouped(
             raise DataError(
                 f"`{role}` must hold one value per row, shape ({n_rows},); it has shape {values.shape}."
             )
-    order = np.arange(n_rows)
+    order = _row_numbers(n_rows)
     starts = np.array([0, n_rows])
     ids: tuple[str, ...] = ("0",)
     if series is not None:
         unique, first, code = np.unique(series, return_index=True, return_inverse=True)
         rank = np.argsort(np.argsort(first))[code]  # 0 for the series seen first
-        order = np.argsort(rank, kind="stable")
+        order = np.argsort(rank, kind="stable").astype(order.dtype)
         starts = np.concatenate([[0], np.cumsum(np.bincount(rank))])
         ids = tuple(str(unique[index]) for index in np.argsort(first))
     if series is not None and np.any(np.diff(order) < 0):
@@ -392,7 +425,7 @@ def _grouped(
         input_names=input_names,
         target_name=target_name,
         time=time,
-        rows=order.astype(np.int64, copy=False),
+        rows=order,
         ignored=ignored,
     )
 
@@ -414,7 +447,7 @@ def _refuse_unusable(values: FloatArray, names: Sequence[str]) -> None:
 
 
 def _refuse_unordered(
-    time: npt.NDArray[Any], starts: IntArray, ids: tuple[str, ...], order: IntArray
+    time: npt.NDArray[Any], starts: IntArray, ids: tuple[str, ...], order: RowNumbers
 ) -> None:
     ahead = time[1:] > time[:-1]
     ahead[starts[1:-1] - 1] = True  # the step from one series to the next may go back

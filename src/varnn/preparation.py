@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from varnn.errors import ConfigError, DataError, nearest
 from varnn.panel import FloatArray, Panel
+from varnn.stretches import stretches
 
 Scale = Literal["minmax", "standard", "none"]
 Fill = Literal["forward", "interpolate", "zero", "none"]
@@ -168,23 +169,31 @@ class Scaling:
     @classmethod
     def of(cls, panel: Panel, how: Scale) -> "Scaling":
         """Measure a panel of training rows, ignoring what is missing."""
-        empty = np.isnan(panel.inputs).all(axis=0)
-        if empty.any():
-            names = [panel.input_names[index] for index in np.flatnonzero(empty)[:5]]
+        return cls.over((one.panel for one in stretches(panel)), how)
+
+    @classmethod
+    def over(cls, parts: Iterable[Panel], how: Scale) -> "Scaling":
+        """Measure the training rows part by part."""
+        inputs, target = _Statistics(), _Statistics()
+        for part in parts:
+            inputs.add(part.inputs)
+            target.add(part.target[:, None])
+        if (inputs.count == 0).any():
+            names = [part.input_names[index] for index in np.flatnonzero(inputs.count == 0)[:5]]
             raise DataError(
                 f"every input needs at least one value in the training rows; {names} have none. "
                 "Leave them out with `inputs`."
             )
-        if np.isnan(panel.target).all():
+        if target.count[0] == 0:
             raise DataError(
-                f"the target {panel.target_name!r} has no value in the training rows: nothing to learn from."
+                f"the target {part.target_name!r} has no value in the training rows: nothing to learn from."
             )
-        offset, scale = _statistics(panel.inputs, how)
-        target_offset, target_scale = _statistics(panel.target[:, None], how)
+        offset, scale = inputs.map(how)
+        target_offset, target_scale = target.map(how)
         return cls(
             input_offset=offset,
             input_scale=scale,
-            input_lead=np.nanmean(panel.inputs, axis=0, dtype=np.float64),
+            input_lead=inputs.mean,
             target_offset=float(target_offset[0]),
             target_scale=float(target_scale[0]),
             input_limit=STANDARD_LIMIT if how == "standard" else LIMIT,
@@ -217,17 +226,35 @@ def _scaled(
     return scaled.astype(np.float32)
 
 
-def _statistics(values: FloatArray, how: Scale) -> tuple[FloatArray, FloatArray]:
-    columns = values.shape[1]
-    if how == "none" or columns == 0:
-        return np.zeros(columns), np.ones(columns)
-    if how == "minmax":
-        offset = np.nanmin(values, axis=0).astype(np.float64)
-        scale = np.nanmax(values, axis=0) - offset
-    else:
-        offset = np.nanmean(values, axis=0, dtype=np.float64)
-        scale = np.nanstd(values, axis=0, dtype=np.float64)
-    # A constant column carries nothing: it becomes 0 instead of a division by zero. The same holds
-    # where the spread is below what float32 can tell apart at that size.
-    tiny = np.maximum(np.finfo(np.float32).eps * np.abs(offset), np.finfo(np.float32).tiny)
-    return offset, np.where((scale > tiny) & np.isfinite(scale), scale, 1.0)
+class _Statistics:
+    """Of columns that come some rows at a time: their size, mean, sum of squared deviations and range."""
+
+    def __init__(self) -> None:
+        self.count, self.mean, self.squares = np.zeros(1), np.zeros(1), np.zeros(1)
+        self.low, self.high = np.full(1, np.nan), np.full(1, np.nan)
+
+    def add(self, values: FloatArray) -> None:
+        """Take in more rows: (N, C); NaN is missing."""
+        count = np.count_nonzero(~np.isnan(values), axis=0)
+        mean = np.nansum(values, axis=0, dtype=np.float64) / np.maximum(count, 1)
+        squares = np.nansum(np.square(values - mean), axis=0)
+        total = np.maximum(self.count + count, 1)
+        apart = mean - self.mean
+        self.mean = self.mean + apart * (count / total)
+        self.squares = self.squares + squares + np.square(apart) * (self.count * count / total)
+        self.count = self.count + count
+        self.low = np.fmin(self.low, np.fmin.reduce(values, axis=0, initial=np.nan))
+        self.high = np.fmax(self.high, np.fmax.reduce(values, axis=0, initial=np.nan))
+
+    def map(self, how: Scale) -> tuple[FloatArray, FloatArray]:
+        """Give offset and scale of each column."""
+        if how == "none":
+            return np.zeros(len(self.mean)), np.ones(len(self.mean))
+        if how == "minmax":
+            offset, scale = self.low, self.high - self.low
+        else:
+            offset, scale = self.mean, np.sqrt(self.squares / self.count)
+        # A constant column carries nothing: it becomes 0 instead of a division by zero. The same holds
+        # where the spread is below what float32 can tell apart at that size.
+        tiny = np.maximum(np.finfo(np.float32).eps * np.abs(offset), np.finfo(np.float32).tiny)
+        return offset, np.where((scale > tiny) & np.isfinite(scale), scale, 1.0)

@@ -9,7 +9,7 @@ The order is the same for a panel (:class:`Recipe`) and for one row at a time (:
 and so are the numbers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,6 +22,7 @@ from varnn.linear import ADDED_INPUTS, LinearPart, LinearStream, last_labels
 from varnn.panel import FloatArray, Panel
 from varnn.peers import PEER_INNOVATION, PEER_INPUTS, mean_of_others, mean_of_others_now
 from varnn.preparation import Fill, Scale, Scaling, fill_gaps
+from varnn.stretches import ROWS_AT_ONCE, Stretch, carrying, stretches
 
 Doubles = npt.NDArray[np.float64]
 _Part = TypeVar("_Part", Scaling, LinearPart)
@@ -100,8 +101,11 @@ class Recipe:
 
     def _scaled(self, training: Panel, scale: Scale) -> "Recipe":
         """Measure what the network will see of the training rows."""
-        rows = self._seen(training) if self.linear is None else self._split(self._filled(training)).panel
-        return replace(self, scaling=Scaling.of(rows, scale))
+        if self.linear is None:  # what was filled in counts for nothing
+            rows = (self._seen(one.panel) for one in stretches(training))
+        else:
+            rows = (one.panel for one, _ in self._unscaled(training, most=ROWS_AT_ONCE))
+        return replace(self, scaling=Scaling.over(rows, scale))
 
     @property
     def takes_rows_as_they_are(self) -> bool:
@@ -110,8 +114,36 @@ class Recipe:
 
     def __call__(self, panel: Panel) -> Prepared:
         """Prepare a panel whose columns are those of the training panel."""
-        rest, anchors = self._split(self._filled(panel))
-        return Prepared(self.scaling.apply(rest), anchors)
+        if len(panel) <= ROWS_AT_ONCE:
+            rest, anchors = self._split(self._filled(panel))
+            return Prepared(self.scaling.apply(rest), anchors)
+        inputs = np.empty((len(panel), len(self.scaling.input_offset)), np.float32)
+        target, anchors, names = np.empty(len(panel), np.float32), np.empty(len(panel)), panel.input_names
+        for one, levels in self.in_stretches(panel, most=ROWS_AT_ONCE):
+            inputs[one.rows], target[one.rows], anchors[one.rows] = one.panel.inputs, one.panel.target, levels
+            names = one.panel.input_names
+        return Prepared(replace(panel, inputs=inputs, target=target, input_names=names), anchors)
+
+    def in_stretches(self, panel: Panel, *, most: int, lead: int = 0) -> Iterator[tuple[Stretch, Doubles]]:
+        """Prepare a panel some rows at a time, with up to ``lead`` rows before them; give their anchors too.
+
+        The numbers are those of the whole panel.
+        """
+        for one, anchors in self._unscaled(panel, most=most, lead=lead):
+            yield one._replace(panel=self.scaling.apply(one.panel)), anchors
+
+    def _unscaled(self, panel: Panel, *, most: int, lead: int = 0) -> Iterator[tuple[Stretch, Doubles]]:
+        if self.peers or self.fill == "interpolate":  # these look at other series, and ahead
+            rest, anchors = self._split(self._filled(panel))
+            for one in stretches(rest, most=most, lead=lead):
+                yield one, anchors[one.rows]
+            return
+        reach = 1 if self.linear is None else self.linear.reach
+        for one in carrying(panel, most=most, lead=lead + reach):
+            rest, anchors = self._split(self._filled(one.panel))
+            spare = max(one.lead - lead, 0)
+            rows = rest.between(spare, len(rest))
+            yield one._replace(panel=rows, lead=one.lead - spare), anchors[one.lead :]
 
     def restore(self, output: Any, anchors: Any, share: float = 1.0) -> Any:
         """Turn the network's outputs into predictions in the target's units; adds a share of them."""

@@ -36,10 +36,8 @@ def window_ends(panel: Panel, length: int, *, stride: int = 1) -> Rows:
     for name, value in (("window", length), ("stride", stride)):
         if value < 1:
             raise ConfigError(f"{name} must be at least 1; got {value}.")
-    place = np.arange(len(panel)) - panel.first_rows  # position of each row in its series
-    full = (place >= length - 1) & ((place - (length - 1)) % stride == 0)
-    kind = np.int32 if len(panel) < np.iinfo(np.int32).max else np.int64
-    return np.flatnonzero(full & ~np.isnan(panel.target)).astype(kind)
+    ends, missing = _every(panel, length - 1, stride), np.isnan(panel.target)
+    return ends[~missing[ends]] if missing.any() else ends  # as they are: they may be ten million
 
 
 def training_ends(panel: Panel, length: int) -> Rows:
@@ -83,11 +81,21 @@ def graded_ends(panel: Panel, length: int, graded: int, offset: int) -> Rows:
     >>> graded_ends(panel, length=4, graded=2, offset=1).tolist()
     [4, 6, 8]
     """
-    place = np.arange(len(panel)) - panel.first_rows
-    ends = np.flatnonzero((place >= length - 1) & ((place - (length - 1)) % graded == offset % graded))
-    known = np.concatenate([[0], np.cumsum(~np.isnan(panel.target))])
+    ends = _every(panel, length - 1 + offset % graded, graded)
+    missing = np.isnan(panel.target)
+    if not missing.any():
+        return ends
+    known = np.concatenate([[0], np.cumsum(~missing)])
+    return ends[known[ends + 1] > known[ends + 1 - graded]]
+
+
+def _every(panel: Panel, first: int, step: int) -> Rows:
+    """List the rows at places first, first + step, ... of each series."""
     kind = np.int32 if len(panel) < np.iinfo(np.int32).max else np.int64
-    return ends[known[ends + 1] > known[ends + 1 - graded]].astype(kind)
+    series = zip(panel.starts[:-1], panel.starts[1:], strict=True)
+    return np.concatenate(
+        [np.empty(0, kind), *(np.arange(begin + first, end, step, dtype=kind) for begin, end in series)]
+    )
 
 
 def rows_of(ends: Rows, length: int) -> Rows:

@@ -19,6 +19,7 @@ from varnn.windows import Rows, window_ends
 
 LagChoice = Literal["correct", "as-published"]
 LAG_CHOICES: tuple[str, ...] = get_args(LagChoice)
+MOST_EXAMPLES = 1_000_000  # that a baseline learns from: their regressors lie side by side in memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +112,7 @@ class Lags:
         [[0.5, 0.5], [0.0, 0.0], [0.5, 0.0], [0.5, 0.5]]
         """
         panel = history.panel
-        first = panel.first_rows[rows]
+        first = panel.starts[np.searchsorted(panel.starts, rows, side="right") - 1]
         labels = np.empty((len(rows), len(self.labels)), panel.inputs.dtype)
         for index, lag in enumerate(self.labels):
             labels[:, index] = history.known[np.maximum(rows - lag, first)]
@@ -134,8 +135,11 @@ class Lags:
         A model has seen no such row in training, so the last known label is predicted there instead.
         Models that see no labels are left to themselves.
         """
-        place = np.arange(len(panel)) - panel.first_rows
-        return np.asarray((place < self.window - 1) & bool(self.labels))
+        early = np.zeros(len(panel), dtype=bool)
+        if self.labels:
+            for first, last in zip(panel.starts[:-1], panel.starts[1:], strict=True):
+                early[first : min(first + self.window - 1, last)] = True
+        return early
 
     def complete(self, history: History) -> npt.NDArray[np.bool_]:
         """Tell for each row whether its label, and all that it sees, is there: (N,)."""
@@ -148,7 +152,7 @@ class Lags:
         return complete
 
     def training_rows(self, history: History) -> Rows:
-        """List the rows to learn from: the complete ones.
+        """List the rows to learn from: the complete ones, or a million of them drawn at random.
 
         Where labels are so rare that no row is complete, rows with a label and a full window are
         taken, missing labels in it filled.
@@ -162,12 +166,18 @@ class Lags:
                 f"the {len(history.panel)} rows in {history.panel.n_series} series hold none. "
                 "Lower `window`, or give longer series."
             )
+        if len(rows) > MOST_EXAMPLES:
+            drawn = np.random.default_rng(0).choice(len(rows), MOST_EXAMPLES, replace=False, shuffle=False)
+            rows = rows[np.sort(drawn)]
         return rows
 
 
 def last_labels(history: History) -> npt.NDArray[Any]:
     """Give the last label known before each row, the training mean where there is none: (N,)."""
-    return Lags(labels=(1,)).regressors(history, np.arange(len(history.panel)))[:, 0]
+    last = np.empty_like(history.known)
+    last[1:] = history.known[:-1]
+    last[history.panel.starts[:-1]] = history.unknown
+    return last
 
 
 def _check_window(window: int, *, at_least: int) -> None:

@@ -56,6 +56,7 @@ members, inputs in the adapted readout.
 
 The settings were chosen on 21 streams, columns of the Appliances and Beijing files (the targets included)
 before their test parts and made streams, each cut 64 / 16 / 20, and on rolling origins before the test part.
+What the default does on streams that had no part in this is on [another page](other-streams.md).
 """
 
 

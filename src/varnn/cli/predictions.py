@@ -1,8 +1,6 @@
-"""A model and a table -> tables of predictions, some rows at a time where that gives the same numbers.
+"""A model and a table -> tables of predictions, some rows at a time: ten million rows take little memory.
 
-A model that sees nothing but its window predicts ten million rows in little memory: each part is
-predicted by itself, with the rows before it as context. A linear part, an adapting readout or an
-interval depend on all rows before, and get them.
+Where the table mixes the rows of its series, they are all predicted before the first is written.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,9 +11,7 @@ import numpy.typing as npt
 
 from varnn.cli.table import Table
 from varnn.closed_loop import continue_from_training
-from varnn.intervals import bound_name
-from varnn.panel import Panel
-from varnn.preparation import fill_gaps
+from varnn.intervals import Interval, bound_name
 
 if TYPE_CHECKING:
     from varnn.regressor import VARNNRegressor
@@ -27,51 +23,37 @@ _ROWS_AT_ONCE = 1 << 16
 def pieces(model: "VARNNRegressor", table: Table, levels: Sequence[float]) -> Iterator[Columns]:
     """Predict a table; give the columns to write, part by part, in the order of its rows."""
     panel = table.panel
-    if table.labelled and not levels and _sees_its_window_only(model, panel):
-        yield from _part_by_part(model, table)
+    in_order = panel.is_in_caller_order
+    target = panel.target if in_order else panel.in_caller_order(panel.target)
+    for rows, found in _predicted(model, table, levels, in_order=in_order):
+        columns: Columns = {name: column[rows].to_arrow() for name, column in table.kept.items()}
+        if table.labelled:
+            columns[panel.target_name] = target[rows]
+        yield {**columns, **_named(found, levels)}
+
+
+def _predicted(
+    model: "VARNNRegressor", table: Table, levels: Sequence[float], *, in_order: bool
+) -> Iterator[tuple[slice, Interval]]:
+    """Give rows of the table, and what is predicted for them."""
+    panel, fitted = table.panel, model.fitted_
+    labelled = table.labelled and not np.isnan(panel.target).all()
+    if labelled and in_order:
+        yield from fitted.in_parts(panel, np.array(levels) if levels else None, most=_ROWS_AT_ONCE)
         return
-    bounds = {}
     if levels:
-        prediction, lower, upper = model.predict(panel, interval=levels)
-        for index, level in enumerate(levels):
-            bounds[bound_name("lower", level)] = lower[:, index]
-            bounds[bound_name("upper", level)] = upper[:, index]
+        found = model.predict(panel, interval=levels)  # refuses a table without a label
     else:
-        prediction = model.predict(panel) if table.labelled else continue_from_training(model.fitted_, panel)
-    found = {"prediction": prediction, **bounds}
-    rows = slice(0, len(panel))
-    yield _columns(table, rows, {name: panel.in_caller_order(values) for name, values in found.items()})
+        alone = model.predict(panel) if table.labelled else continue_from_training(fitted, panel)
+        found = Interval(alone, None, None)
+    ordered = (None if one is None else panel.in_caller_order(one) for one in found)
+    yield slice(0, len(panel)), Interval(*ordered)
 
 
-def _sees_its_window_only(model: "VARNNRegressor", panel: Panel) -> bool:
-    fitted = model.fitted_
-    recipe = fitted.recipe
-    return (
-        panel.n_series == 1
-        and fitted.adaptation is None
-        and recipe.takes_rows_as_they_are
-        and recipe.fill != "interpolate"  # which looks ahead
-    )
-
-
-def _part_by_part(model: "VARNNRegressor", table: Table) -> Iterator[Columns]:
-    panel, recipe = table.panel, model.fitted_.recipe
-    context = model.fitted_.window - 1
-    last_known = recipe.lead  # (D,): what a gap at the start of a part is filled with
-    for begin in range(0, len(panel), _ROWS_AT_ONCE):
-        end = min(begin + _ROWS_AT_ONCE, len(panel))
-        lead = min(begin, context)
-        part = panel.ranges(np.array([begin - lead]), np.array([end]))
-        part = fill_gaps(part, recipe.fill, last_known)
-        last_known = part.inputs[max(len(part) - context - 1, 0)]  # the row before the next part
-        yield _columns(table, slice(begin, end), {"prediction": model.predict(part)[lead:]})
-
-
-def _columns(table: Table, rows: slice, found: dict[str, npt.NDArray[Any]]) -> Columns:
-    """Put time, series and labels of some rows of the table beside what was found for them."""
-    beside: Columns = {name: column[rows].to_arrow() for name, column in table.kept.items()}
-    if table.labelled:
-        target = table.panel.target
-        in_order = target if table.panel.n_series == 1 else table.panel.in_caller_order(target)
-        beside[table.panel.target_name] = in_order[rows]
-    return {**beside, **found}
+def _named(found: Interval, levels: Sequence[float]) -> dict[str, npt.NDArray[Any]]:
+    """Name the columns of a prediction."""
+    named = {"prediction": found.prediction}
+    for index, level in enumerate(levels):
+        named[bound_name("lower", level)] = found.lower[:, index]
+        named[bound_name("upper", level)] = found.upper[:, index]
+    return named

@@ -16,9 +16,10 @@ from varnn.fitting.candidates import Progress, stacked
 from varnn.fitting.one_step import LATEST, latest, seen_by_spread
 from varnn.fitting.settings import Settings
 from varnn.panel import Panel
-from varnn.training import Epoch, Member, train_members
+from varnn.training import Epoch, Member, one_thread, train_members
 
 
+@one_thread()
 def refit(
     fitted: Fitted,
     settings: Settings,

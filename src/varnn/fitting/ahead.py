@@ -14,7 +14,7 @@ from varnn.forecast.direct import DirectPart, Sight
 from varnn.forecast.forecaster import Doubles, Forecaster
 from varnn.forecast.rows import columns_of, foreseen, targets_ahead
 from varnn.panel import Panel
-from varnn.training import Ahead, Epoch, Member, Trained, train_members
+from varnn.training import Ahead, Epoch, Member, Trained, one_thread, train_members
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +29,7 @@ class _Candidate:
         return replace(self.plain.member(seed), ahead=self.ahead)
 
 
+@one_thread()
 def fit_forecaster(
     settings: Settings,
     training: Panel,

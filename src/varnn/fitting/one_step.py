@@ -19,7 +19,7 @@ from varnn.fitting.settings import Settings
 from varnn.intervals import Spread
 from varnn.linear import LABEL_LAGS, last_labels
 from varnn.panel import Panel
-from varnn.training import Epoch, train_members
+from varnn.training import Epoch, one_thread, train_members
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +27,7 @@ LATEST = 20_000  # training rows that adaptation and the spread of errors learn 
 JUDGED = 100_000  # validation rows that they are judged on
 
 
+@one_thread()
 def fit(
     settings: Settings,
     training: Panel,

@@ -13,7 +13,9 @@ from varnn.training import Schedule, TrainConfig
 
 LONGEST_WINDOW = 24
 STEPS = 2500  # of Adam, that a member takes at least
-EPOCHS = 20  # that a member takes at least
+EPOCHS = 20  # that a member takes at least, but
+GRADED_ROWS = 20_000_000  # of all epochs together, are enough for it, and
+FEWEST_EPOCHS = 2  # are taken of however many rows
 BATCHES = range(8, 65)  # windows of several graded rows in a batch: few, as they hold many rows
 
 
@@ -51,7 +53,8 @@ class Settings:
         """Settle what the rows decide: window, graded rows, batch and epochs.
 
         Short series have short windows, so that there is something to learn from. A batch is small
-        enough for a hundred steps an epoch, and epochs are enough for some thousand steps.
+        enough for a hundred steps an epoch, and epochs are enough for some thousand steps. Of rows by the
+        million fewer epochs do: a member learns from 20 million rows in all, but takes 2 epochs at least.
 
         Examples
         --------
@@ -61,6 +64,8 @@ class Settings:
         >>> config = settings.config(rows)
         >>> config.window, config.graded, config.batch_size, config.epochs
         (24, 12, 9, 22)
+        >>> [settings.config(Panel.from_arrays(None, np.zeros(rows))).epochs for rows in (10**6, 4 * 10**6)]
+        [20, 5]
         """
         shortest = int(training.lengths.min()) if training.n_series else 0
         window = _chosen(self.window, min(LONGEST_WINDOW, max(1, shortest // 3)))
@@ -69,10 +74,12 @@ class Settings:
         windows = max(1, int(rows) // max(1, graded))
         batch = _chosen(self.batch_size, int(np.clip(windows // 100, BATCHES[0], BATCHES[-1])))
         steps = max(1, windows // max(1, batch))
+        epochs = max(EPOCHS, min(10 * EPOCHS, STEPS // steps))
+        enough = max(FEWEST_EPOCHS, GRADED_ROWS // max(1, int(rows)))
         return TrainConfig(
             window=window,
             graded=graded,
-            epochs=_chosen(self.epochs, max(EPOCHS, min(10 * EPOCHS, STEPS // steps))),
+            epochs=_chosen(self.epochs, min(epochs, enough)),
             batch_size=batch,
             learning_rate=float(self.learning_rate),
             schedule=self.schedule,

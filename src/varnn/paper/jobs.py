@@ -141,10 +141,10 @@ def code_fingerprint() -> str:
     package = Path(__file__).parent.parent
     stages = (
         *("panel", "preparation", "linear", "clock", "peers", "recipe", "windows", "cell", "adaptation"),
-        *("training", "fitted", "regressor", "protocols", "evaluation"),
+        *("stretches", "fitted", "regressor", "protocols", "evaluation"),
     )
     paths = [package / f"{stage}.py" for stage in stages]
-    for folder in ("engine", "fitting", "baselines", "datasets"):
+    for folder in ("engine", "training", "fitting", "baselines", "datasets"):
         paths += sorted((package / folder).glob("*.py"))
     digest = hashlib.sha256(Path(__file__).read_bytes())
     for path in paths:

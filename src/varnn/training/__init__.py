@@ -10,6 +10,7 @@ from varnn.training.config import Schedule, TrainConfig, pick_device
 from varnn.training.loop import train, train_together
 from varnn.training.members import Member, train_members
 from varnn.training.record import Ahead, Epoch, Trained
+from varnn.training.threads import one_thread
 
 __all__ = [
     "Ahead",
@@ -18,6 +19,7 @@ __all__ = [
     "Schedule",
     "TrainConfig",
     "Trained",
+    "one_thread",
     "pick_device",
     "train",
     "train_members",

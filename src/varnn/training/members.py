@@ -1,21 +1,18 @@
 """Several networks, side by side on the CPU and as one batch on a GPU."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
 from typing import Any
-
-import torch
-from threadpoolctl import threadpool_limits
 
 from varnn.cell import Architecture
 from varnn.panel import Panel
 from varnn.training.config import TrainConfig, pick_device
 from varnn.training.loop import train, train_together
 from varnn.training.record import Ahead, Epoch, Trained
+from varnn.training.threads import one_thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +63,7 @@ def train_members(
         how: dict[str, Any] = {"ahead": one.ahead, "stop_after": one.stop_after}
         return train(one.architecture, *rows, config, one.seed, numbered, stop, **how)
 
-    with _one_thread():
+    with one_thread():
         if pick_device(config.device).type != "cpu":
             first = members[0]
             if all(one.training is first.training for one in members):
@@ -86,19 +83,3 @@ def train_members(
                 if isinstance(error, KeyboardInterrupt):
                     return [future.result() for future in futures]
                 raise
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Keep torch, and NumPy's products when validation rows are scored, to one thread: they are small here.
-
-    A second thread gains little on an idle machine, and on a busy one the threads wait for each
-    other: ten times slower was seen. A second core is better used by a second member.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1, user_api="blas"):
-            yield
-    finally:
-        torch.set_num_threads(threads)
