@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.errors import ConfigError
+from varnn.stretches import places
 
 Doubles = npt.NDArray[np.float64]
 Seen = tuple[npt.NDArray[Any], Doubles, npt.NDArray[np.int64]]  # hidden (N, K), errors (N,), starts
@@ -193,18 +194,19 @@ def follow(
     levels: Doubles,
 ) -> tuple[Doubles, Doubles]:
     """Give the bounds of every row of series side by side: hidden (N, K), errors (N,) -> (N, L) each."""
-    lengths = np.diff(starts)
+    series = len(starts) - 1
     below, above = np.empty((len(errors), len(levels))), np.empty((len(errors), len(levels)))
-    for place in range(int(lengths.max(initial=0))):
-        running = lengths > place
-        rows = starts[:-1][running] + place
-        layers = np.zeros((len(lengths), hidden.shape[1]))
-        layers[running] = hidden[rows]
+    for rows, running in places(starts):
+        if running is None:
+            tracker.expect(hidden[rows])
+            below[rows], above[rows] = tracker.bounds(levels)
+            tracker.observe(errors[rows])
+            continue
+        layers, seen = np.zeros((series, hidden.shape[1])), np.full(series, np.nan)
+        layers[running], seen[running] = hidden[rows], errors[rows]
         tracker.expect(layers)
         low, high = tracker.bounds(levels)
         below[rows], above[rows] = low[running], high[running]
-        seen = np.full(len(lengths), np.nan)
-        seen[running] = errors[rows]
         tracker.observe(seen)
     return below, above
 
