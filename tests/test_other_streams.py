@@ -41,8 +41,9 @@ def test_a_stream_is_a_column_of_one_series(data_folder: Path) -> None:
 
 
 def test_the_page_shows_the_committed_scores(tmp_path: Path) -> None:
-    streams_page.write(SAVED, tmp_path / "page.md")
-    assert (ROOT / "docs" / "other-streams.md").read_text() == (tmp_path / "page.md").read_text()
+    streams_page.write(SAVED, tmp_path / "other-streams.md")
+    assert (ROOT / "docs" / "other-streams.md").read_text() == (tmp_path / "other-streams.md").read_text()
+    assert "currentColor" in (tmp_path / "other-streams.svg").read_text()
 
 
 def test_the_default_does_not_lose_out_of_the_box() -> None:
@@ -60,3 +61,11 @@ def test_a_wrong_file_or_name_is_refused(tmp_path: Path) -> None:
         streams.measure(threads=1, name="moon")
     refused = run_cli("bench", "streams", "--streams", "moon")
     assert refused.returncode == 2 and "Huairou" in refused.stderr
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_first_number_a_reader_meets_is_the_committed_one(page: str) -> None:
+    saved = json.loads(SAVED.read_text())
+    words = " ".join((ROOT / page).read_text().split())
+    assert f"On {len(saved['lines'])} real streams" in words
+    assert f"out of the box is {100 * (1 - saved['geometric mean']):.0f} % below" in words

@@ -1,13 +1,19 @@
-"""Saved errors on other streams -> their page; no figure on it is typed by hand."""
+"""Saved errors on other streams -> their page and its figure; no number on it is typed by hand."""
+
+from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from varnn import figures
 from varnn.bench.streams import OURS, SIMPLE
 from varnn.errors import DataError
 from varnn.files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 HEAD = """\
 # Other streams, out of the box
@@ -27,8 +33,9 @@ the outcomes.
 NOTES = """\
 Figures are mean squared errors over that of the best simple model, which is 1; **held** is the share of
 outcomes within the intervals, **fit** the seconds VARNN took. Trees cannot go beyond the values they were
-trained on: hence the figures of boosting where the test rows are warmer than all before. **boosting, 24
-lags** chooses its number of trees on the last fifth of its rows; **all rows** grows 500 on all of them.
+trained on: hence the figures of boosting where the test rows are warmer than all before; what is beyond 1.75
+is not in the picture. **boosting, 24 lags** chooses its number of trees on the last fifth of its rows; **all
+rows** grows 500 on all of them.
 
 The files are those that the settings were chosen on, so this is no other part of the world. What was chosen
 on are 15,700 rows each, before the last fifth, of other columns (Appliances, T3, RH_1, RH_5, Windspeed) and
@@ -37,19 +44,44 @@ of the twelve series of the figures on Beijing.
 """
 
 
+CAPTION = "Error of the default over that of the best simple model on each stream; the others beside it"
+_WORST_SHOWN = 1.75  # some simple models are hundreds of times worse somewhere
+
+
 def write(source: str | Path, output: str | Path) -> None:
-    """Write the page from a file that ``varnn bench streams --json`` saved."""
+    """Write the page from a file of ``varnn bench streams --json``, and its figure beside it."""
+    place = Path(output)
+    picture = place.with_suffix(".svg")
     try:
         saved = json.loads(Path(source).read_text())
-        text = page(saved, Path(source).name)
+        lines = sorted(saved["lines"], key=lambda line: line["of best simple"])
+        text = page(saved, lines, Path(source).name, picture.name)
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"{str(source)!r} is no file of `varnn bench streams --json`.") from None
-    write_atomically(output, text.encode())
+    svg = figures.to_svg(draw(lines), CAPTION, alone=True)
+    write_atomically(picture, f"{svg}\n".encode())
+    write_atomically(place, text.encode())
 
 
-def page(saved: Mapping[str, Any], source: str) -> str:
-    """Lay the figures out, a line for each stream."""
-    lines = sorted(saved["lines"], key=lambda line: line["of best simple"])
+def draw(lines: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw a line for each stream: the default as a bar, the simple models as marks."""
+    figure, (axes,) = figures.new_figure(height=0.9 + 0.3 * len(lines))
+    places = range(len(lines), 0, -1)
+    axes.barh(places, [line["of best simple"] for line in lines], 0.6, color=figures.COLOURS[0], label=OURS)
+    for (colour, _, marker), name in zip(figures.LINES[1:], SIMPLE, strict=False):
+        ratios = [line["mse"][name] / line["mse"][line["best simple"]] for line in lines]
+        shown = [(ratio, at) for ratio, at in zip(ratios, places, strict=True) if ratio <= _WORST_SHOWN]
+        axes.plot(*zip(*shown, strict=True), linestyle="", marker=marker, color=colour, label=name)
+    axes.axvline(1, color=figures.INK, linewidth=1)
+    axes.set_yticks(list(places), [line["stream"] for line in lines])
+    axes.set_xlim(0, _WORST_SHOWN)
+    axes.set_xlabel("mean squared error over that of the best simple model")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), fontsize=9, ncols=3, frameon=False)
+    return figure
+
+
+def page(saved: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], source: str, picture: str) -> str:
+    """Lay the figures out, a line for each stream, the one we are best on first."""
     head = HEAD.format(
         source=source,
         date=saved["date"],
@@ -66,7 +98,7 @@ def page(saved: Mapping[str, Any], source: str) -> str:
         most=max(line["coverage"] for line in lines),
     )
     names = [OURS, *SIMPLE]
-    rows = [["stream", "inputs", *names, "held", "fit"], ["---", *["---:"] * (len(names) + 3)]]
+    rows = [["stream", "inputs", *names, "held", "fit, s"], ["---", *["---:"] * (len(names) + 3)]]
     for line in lines:
         best = line["mse"][line["best simple"]]
         ratios = [f"{line['mse'][name] / best:.3g}" for name in names]
@@ -76,8 +108,8 @@ def page(saved: Mapping[str, Any], source: str) -> str:
                 str(line["inputs"]),
                 *ratios,
                 f"{line['coverage']:.1%}",
-                f"{line['seconds']:.0f} s",
+                f"{line['seconds']:.0f}",
             ]
         )
     table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    return "\n".join([head, table, "", NOTES])
+    return "\n".join([head, f"![{CAPTION}]({picture})\n", table, "", NOTES])
