@@ -129,7 +129,7 @@ class Fitted:
 
     def memory(self, panel: Panel) -> npt.NDArray[np.float32]:
         """Give the residual memory each row was predicted with: (N, E * M), member by member."""
-        scores = self.scores(self.prepared(panel).panel, keep_memory=True)
+        scores = self.scores(self.recipe.rows(self.matched(panel)), keep_memory=True)
         return np.concatenate(list(scores.memory), axis=1)  # of (E, N, M)
 
     def hidden(self, rows: Panel) -> Scores:

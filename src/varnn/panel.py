@@ -253,6 +253,21 @@ class Panel:
             ids=tuple(self.ids[index] for index in kept),
         )
 
+    def latest(self, rows: int) -> "Panel":
+        """Keep the last rows of each series, about so many in all.
+
+        Examples
+        --------
+        >>> panel = Panel.from_arrays(None, range(6), series=list("aaabbb"))
+        >>> panel.latest(4).target.tolist()
+        [1.0, 2.0, 4.0, 5.0]
+        """
+        if len(self) <= rows:
+            return self
+        return self.ranges(
+            np.maximum(self.starts[1:] - max(1, rows // self.n_series), self.starts[:-1]), self.starts[1:]
+        )
+
     def between(self, first: int, last: int) -> "Panel":
         """Keep rows ``first:last`` of the whole panel, as views.
 

@@ -114,15 +114,19 @@ class Recipe:
 
     def __call__(self, panel: Panel) -> Prepared:
         """Prepare a panel whose columns are those of the training panel."""
-        if len(panel) <= ROWS_AT_ONCE:
-            rest, anchors = self._split(self._filled(panel))
-            return Prepared(self.scaling.apply(rest), anchors)
+        anchors = np.empty(len(panel))
+        return Prepared(self.rows(panel, anchors), anchors)
+
+    def rows(self, panel: Panel, anchors: Doubles | None = None) -> Panel:
+        """Prepare the rows alone, as training wants them; puts their anchors into ``anchors``, if given."""
         inputs = np.empty((len(panel), len(self.scaling.input_offset)), np.float32)
-        target, anchors, names = np.empty(len(panel), np.float32), np.empty(len(panel)), panel.input_names
+        target, names = np.empty(len(panel), np.float32), panel.input_names
         for one, levels in self.in_stretches(panel, most=ROWS_AT_ONCE):
-            inputs[one.rows], target[one.rows], anchors[one.rows] = one.panel.inputs, one.panel.target, levels
+            inputs[one.rows], target[one.rows] = one.panel.inputs, one.panel.target
             names = one.panel.input_names
-        return Prepared(replace(panel, inputs=inputs, target=target, input_names=names), anchors)
+            if anchors is not None:
+                anchors[one.rows] = levels
+        return replace(panel, inputs=inputs, target=target, input_names=names)
 
     def in_stretches(self, panel: Panel, *, most: int, lead: int = 0) -> Iterator[tuple[Stretch, Doubles]]:
         """Prepare a panel some rows at a time, with up to ``lead`` rows before them; give their anchors too.

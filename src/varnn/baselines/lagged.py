@@ -19,7 +19,6 @@ from varnn.windows import Rows, window_ends
 
 LagChoice = Literal["correct", "as-published"]
 LAG_CHOICES: tuple[str, ...] = get_args(LagChoice)
-MOST_EXAMPLES = 1_000_000  # that a baseline learns from: their regressors lie side by side in memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +151,7 @@ class Lags:
         return complete
 
     def training_rows(self, history: History) -> Rows:
-        """List the rows to learn from: the complete ones, or a million of them drawn at random.
+        """List the rows to learn from: the complete ones.
 
         Where labels are so rare that no row is complete, rows with a label and a full window are
         taken, missing labels in it filled.
@@ -166,9 +165,6 @@ class Lags:
                 f"the {len(history.panel)} rows in {history.panel.n_series} series hold none. "
                 "Lower `window`, or give longer series."
             )
-        if len(rows) > MOST_EXAMPLES:
-            drawn = np.random.default_rng(0).choice(len(rows), MOST_EXAMPLES, replace=False, shuffle=False)
-            rows = rows[np.sort(drawn)]
         return rows
 
 

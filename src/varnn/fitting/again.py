@@ -13,7 +13,7 @@ import numpy as np
 from varnn.adaptation import Adaptation
 from varnn.fitted import Fitted, tails_of
 from varnn.fitting.candidates import Progress, stacked
-from varnn.fitting.one_step import LATEST, latest, seen_by_spread
+from varnn.fitting.one_step import LATEST, seen_by_spread
 from varnn.fitting.settings import Settings
 from varnn.panel import Panel
 from varnn.training import Epoch, Member, one_thread, train_members
@@ -44,7 +44,7 @@ def refit(
     """
     config, best = settings.config(training), fitted.summary["best_epoch"]
     recipe = fitted.recipe.refitted(rows, settings.scale)
-    prepared = recipe(rows).panel
+    prepared = recipe.rows(rows)
     members = [
         Member(fitted.architecture, prepared, None, seed + index, stop_after=epochs)
         for index, epochs in enumerate(best)
@@ -58,7 +58,7 @@ def refit(
         summary={**fitted.summary, "refitted on": len(rows)},
     )
     if fitted.adaptation is not None:
-        hidden = again.hidden(latest(prepared, LATEST)).hidden
+        hidden = again.hidden(prepared.latest(LATEST)).hidden
         known = Adaptation.of(hidden, np.ones(1), fitted.adaptation.forgetting)
         rescaled = (fitted.recipe.scaling.target_scale / recipe.scaling.target_scale) ** 2
         again = replace(again, adaptation=replace(known, noise=fitted.adaptation.noise * rescaled))

@@ -120,7 +120,7 @@ def _candidate(
 def _candidate_of(chosen: _Candidate, rows: Panel, known: Sequence[str]) -> _Candidate:
     """Give the chosen candidate other rows to learn from, and none to be judged on."""
     recipe, direct = chosen.plain.recipe, chosen.direct
-    prepared = recipe(rows).panel
+    prepared = recipe.rows(rows)
     sight = Sight.of(rows, prepared, known, blind=recipe.blind, mean=direct.mean)
     plain = replace(chosen.plain, training=prepared, validation=None)
     return replace(chosen, plain=plain, ahead=Ahead(_left(direct, sight), None))

@@ -65,7 +65,7 @@ def _candidate(
         linear=settings.linear,
         peers=settings.peers,
     )
-    prepared = recipe(training).panel
+    prepared = recipe.rows(training)
     architecture = Architecture.of(
         settings.variant,
         n_inputs=prepared.n_inputs,
@@ -74,7 +74,7 @@ def _candidate(
         residual=settings.residual,
         memory_activation=settings.memory_activation,
     )
-    judged = None if validation is None else recipe(validation).panel
+    judged = None if validation is None else recipe.rows(validation)
     return Candidate(recipe, architecture, prepared, judged)
 
 

@@ -98,9 +98,9 @@ def fit(
 
 def _adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> Adaptation:
     """Learn how to adapt from the latest training rows; the forgetting factor from validation rows."""
-    rows = latest(chosen.training, LATEST)
+    rows = chosen.training.latest(LATEST)  # their hidden layers are held in memory
     hidden = fitted.hidden(rows).hidden
-    judged = rows if chosen.validation is None else latest(chosen.validation, JUDGED)
+    judged = rows if chosen.validation is None else chosen.validation.latest(JUDGED)
     scores = fitted.hidden(judged)
     errors = judged.target - scores.predictions.mean(axis=0, dtype=np.float64)
     known = ~np.isnan(errors)
@@ -117,12 +117,6 @@ def _adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> Adapta
     return min((replace(adaptation, forgetting=one) for one in FORGETTING), key=error)
 
 
-def latest(panel: Panel, rows: int) -> Panel:
-    """Keep the last rows of each series, about so many in all: their hidden layers are held in memory."""
-    firsts = np.maximum(panel.starts[1:] - max(1, rows // panel.n_series), panel.starts[:-1])
-    return panel.ranges(firsts, panel.starts[1:])
-
-
 def _spread(fitted: Fitted, training: Panel, validation: Panel) -> Spread:
     """Learn how large errors are: their scale from the latest training rows, quantiles from validation."""
     return Spread.of(*seen_by_spread(fitted, training), *seen_by_spread(fitted, validation, JUDGED))
@@ -130,7 +124,7 @@ def _spread(fitted: Fitted, training: Panel, validation: Panel) -> Spread:
 
 def seen_by_spread(fitted: Fitted, panel: Panel, most: int = LATEST) -> tuple[Any, Any, Any]:
     """Give hidden layers (N, K), errors (N,) and starts of a panel's latest rows."""
-    rows = latest(panel, most)
+    rows = panel.latest(most)
     hidden = fitted.hidden(fitted.prepared(rows).panel).hidden[0]
     return hidden, rows.target - fitted.predict(rows), rows.starts
 
