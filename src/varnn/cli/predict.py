@@ -8,6 +8,8 @@ import typer
 
 from varnn.cli.options import Data, Json, Levels, Model, Output, Series, Time
 
+_LONG = 50_000  # rows that take long enough for somebody to wonder
+
 
 def predict(
     model_path: Model,
@@ -27,8 +29,11 @@ def predict(
     Without the target column the rows are taken to follow the training rows, and are predicted in
     closed loop: errors taken as zero.
     """
+    from threadpoolctl import threadpool_limits
+
     from varnn.cli import table
     from varnn.cli.predictions import pieces
+    from varnn.cli.progress import counting_bar
     from varnn.cli.terminal import console
     from varnn.errors import ConfigError
     from varnn.files import STANDARD, check_writable, table_writer
@@ -52,10 +57,15 @@ def predict(
     )
     words = console(stderr=True, quiet=as_json or output == STANDARD)
     words.print(understood.in_words(), markup=False)
-    with table_writer(output) as write:
+    rows = len(understood.panel)
+    # Products of a step are small: a second thread gains little, and loses much where cores are busy.
+    one_thread = threadpool_limits(1, user_api="blas")
+    with one_thread, table_writer(output) as write, counting_bar() as progress:
+        task = progress.add_task("predicting", total=rows, visible=rows > _LONG)
         for piece in pieces(model, understood, levels):
             write(piece)
+            progress.update(task, advance=len(piece["prediction"]))
     how = "one step ahead" if understood.labelled else "in closed loop, as there are no labels"
-    words.print(f"Predicted {len(understood.panel):,} rows {how}. Wrote {output}.", markup=False)
+    words.print(f"Predicted {rows:,} rows {how}. Wrote {output}.", markup=False)
     if as_json:
         typer.echo(json.dumps({"output": str(output), "how": how, "data": understood.facts()}, indent=1))
