@@ -92,6 +92,7 @@ def test_a_long_panel_is_prepared_as_a_short_one_is(make: Make, monkeypatch: pyt
     np.testing.assert_allclose(parts.panel.inputs, whole.panel.inputs, rtol=1e-6)
     np.testing.assert_allclose(parts.panel.target, whole.panel.target, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(parts.anchors, whole.anchors, rtol=1e-12)
+    np.testing.assert_array_equal(learnt.anchors(panel), parts.anchors)  # the same, and nothing else
 
 
 @pytest.mark.parametrize("scale", ["standard", "minmax"])

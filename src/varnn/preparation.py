@@ -102,7 +102,7 @@ def fill_gaps(panel: Panel, how: Fill, lead: FloatArray | None = None, *, target
     """
     leads = np.zeros(panel.n_inputs) if lead is None else lead
     inputs = panel.inputs
-    gaps = np.isnan(inputs).any(axis=0)
+    gaps = np.isnan(np.add.reduce(inputs, axis=0, dtype=np.float64))  # no value is infinite: see Panel
     if gaps.any():
         if how == "none":
             column = int(np.argmax(gaps))

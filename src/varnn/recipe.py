@@ -128,6 +128,13 @@ class Recipe:
                 anchors[one.rows] = levels
         return replace(panel, inputs=inputs, target=target, input_names=names)
 
+    def anchors(self, panel: Panel) -> Doubles:
+        """Give the anchors of a panel's rows alone: (N,)."""
+        anchors = np.empty(len(panel))
+        for one, levels in self._unscaled(panel, most=ROWS_AT_ONCE):
+            anchors[one.rows] = levels
+        return anchors
+
     def in_stretches(self, panel: Panel, *, most: int, lead: int = 0) -> Iterator[tuple[Stretch, Doubles]]:
         """Prepare a panel some rows at a time, with up to ``lead`` rows before them; give their anchors too.
 

@@ -131,7 +131,7 @@ def seen_by_spread(fitted: Fitted, panel: Panel, most: int = LATEST) -> tuple[An
 
 def _share(fitted: Fitted, validation: Panel) -> float:
     """Fit the share of the network's correction on validation rows, between none and all of it."""
-    anchors = fitted.prepared(validation).anchors
+    anchors = fitted.recipe.anchors(validation)
     correction, rest = fitted.predict(validation) - anchors, validation.target - anchors
     known = ~np.isnan(rest)
     size = float(correction[known] @ correction[known])
@@ -147,7 +147,7 @@ def _beside_simple_models(fitted: Fitted, validation: Panel) -> dict[str, float]
     scored = known & ~np.isnan(validation.target)
     predictions = {"model": fitted.predict(validation), "persistence": last}
     if fitted.recipe.linear is not None:
-        predictions["linear part"] = fitted.prepared(validation).anchors
+        predictions["linear part"] = fitted.recipe.anchors(validation)
     with np.errstate(over="ignore"):
         errors = {
             name: float(np.mean(np.square(validation.target - one)[scored])) if scored.any() else 0.0
