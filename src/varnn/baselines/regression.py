@@ -15,7 +15,7 @@ from varnn.panel import FloatArray, Panel
 
 # A stretch of rows is gathered and predicted at a time, so that memory stays below 100 MB
 # whatever the number of rows and lags.
-MOST_ROWS = 1_000_000  # to learn from: their regressors lie side by side in memory
+MOST_ROWS = 400_000  # to learn from: their regressors lie side by side in memory, and solvers copy them
 NUMBERS_AT_ONCE = 2**23
 
 Examples = tuple[npt.NDArray[Any], npt.NDArray[Any]]  # regressors (B, ...) and labels (B,)
@@ -52,7 +52,7 @@ class Regression:
     preparation_: Preparation | None = field(default=None, init=False, repr=False)
 
     def fit(self, panel: Panel, *, validation: Panel | None = None) -> "Regression":
-        """Learn from the rows that have all their lags and a label: of the latest million."""
+        """Learn from the rows that have all their lags and a label: of the latest 400,000 rows."""
         if self.lags.n_columns(panel.n_inputs) == 0:
             raise DataError(
                 "this baseline predicts from the inputs alone, and the panel has none. "
