@@ -217,3 +217,17 @@ def test_any_panel_either_works_or_is_refused_in_words(data: st.DataObject) -> N
         return
     assert isinstance(model.fitted_, Fitted)
     assert np.isfinite(model.predict(panel)).all()
+
+
+def test_the_latest_rows_are_learnt_from_and_that_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    panel = random_panel([120, 200, 300])
+    quick: dict[str, Any] = {"epochs": 1, "ensemble": 1, "hidden_size": 4}
+    whole = VARNNRegressor(**quick, max_rows=None).fit(panel)
+    assert not caplog.records
+    cut = VARNNRegressor(**quick, max_rows=300).fit(panel)
+    assert "the latest 300 of 620 rows" in caplog.text  # 100 of each series
+    by_hand = VARNNRegressor(**quick).fit(panel.latest(300))
+    np.testing.assert_array_equal(cut.predict(panel), by_hand.predict(panel))
+    assert not np.array_equal(cut.predict(panel), whole.predict(panel))
+    with pytest.raises(ConfigError, match=r"max_rows must be a whole number, at least 1, or None; got 0\."):
+        VARNNRegressor(max_rows=0).fit(panel)

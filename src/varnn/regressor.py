@@ -20,7 +20,7 @@ from varnn.closed_loop import continue_from_training
 from varnn.errors import DataError, require
 from varnn.estimator.exchange import ExchangeMixin
 from varnn.estimator.forecast import ForecastMixin
-from varnn.estimator.input import RowSeries, panel_from
+from varnn.estimator.input import RowSeries, latest_rows, panel_from
 from varnn.estimator.settings import check_settings, plain_settings
 from varnn.fitted import tails_of
 from varnn.intervals import Interval, check_levels
@@ -64,6 +64,9 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
     epochs, batch_size : int or None
         Passes over the training rows and windows in a batch; None is enough of them for some thousand
         steps of Adam.
+    max_rows : int or None
+        Latest rows to learn from, about so many over all series: more would cost memory and time for
+        little. None takes all of them.
     learning_rate, schedule
         Of Adam; the schedule is "constant" or "cosine" (down to zero).
     validation_fraction : float
@@ -154,6 +157,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         batch_size: int | None = None,
         learning_rate: float = 4e-3,
         schedule: Literal["constant", "cosine"] = "cosine",
+        max_rows: int | None = 2_000_000,
         validation_fraction: float = 0.2,
         patience: int | None = 8,
         averaging: float = 0.99,
@@ -183,6 +187,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         self.memory_activation = memory_activation
         self.residual = residual
         self.epochs = epochs
+        self.max_rows = max_rows
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.schedule = schedule
@@ -224,6 +229,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
             "hidden_size": 128,
             "memory_size": None,
             "epochs": 50,
+            "max_rows": None,
             "batch_size": 128,
             "learning_rate": 3e-3,
             "schedule": "constant",
@@ -265,7 +271,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
             Called after each epoch with its line of ``history_``.
         """
         check_settings(self.get_params(deep=False))
-        panel = self._panel(X, y, series, fitting=True)
+        panel = latest_rows(self._panel(X, y, series, fitting=True), self.max_rows)
         if validation is None:
             share = self.validation_fraction
             training, validation = split_in_time(panel, 1 - share, share) if share else (panel, None)
@@ -275,7 +281,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
                     f"{share} leaves no row to train on. Give more rows, or validation_fraction=0."
                 )
         else:
-            training = panel
+            training, validation = panel, latest_rows(validation, self.max_rows)
         self._train(panel, training, validation, on_epoch)
         return self
 

@@ -1,5 +1,6 @@
 """X and y as scikit-learn hands them over -> Panel, with the checks and messages its contract asks for."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from sklearn.utils.validation import validate_data
 
 from varnn.errors import DataError
 from varnn.panel import FloatArray, Panel
+
+logger = logging.getLogger(__name__)
 
 RowSeries = Sequence[object] | npt.NDArray[Any] | None  # the series of each row; None: there is one
 
@@ -69,3 +72,22 @@ def _labels(y: Any, n_rows: int) -> FloatArray:
     if len(flat) != n_rows:
         raise DataError(f"X and y must have the same number of rows; got {n_rows} and {len(flat)}.")
     return flat
+
+
+def latest_rows(panel: Panel, most: int | None) -> Panel:
+    """Keep the rows to learn from, and say so where they are not all.
+
+    Examples
+    --------
+    >>> latest_rows(Panel.from_arrays(None, range(5)), most=2).target.tolist()
+    [3.0, 4.0]
+    """
+    if most is None or len(panel) <= most:
+        return panel
+    kept = panel.latest(most)
+    logger.warning(
+        "learning from the latest %s of %s rows; max_rows=None takes all of them.",
+        f"{len(kept):,}",
+        f"{len(panel):,}",
+    )
+    return kept

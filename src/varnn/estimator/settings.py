@@ -29,6 +29,9 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         raise ConfigError(f"validation_fraction must be in [0, 1); got {fraction}.")
     if ensemble < 1:
         raise ConfigError(f"ensemble must be at least 1; got {ensemble}.")
+    most = settings["max_rows"]
+    if most is not None and (not isinstance(most, int | np.integer) or most < 1):
+        raise ConfigError(f"max_rows must be a whole number, at least 1, or None; got {most!r}.")
     if settings["peers"] and not settings["linear"]:
         raise ConfigError("peers=True needs linear=True: a row sees what the linear part left to its peers.")
     if calendar is not None and calendar != "auto":
