@@ -276,7 +276,8 @@ def _regressors(hidden: npt.NDArray[Any], errors: Doubles, starts: npt.NDArray[n
             recent[row] = means
             if not np.isnan(errors[row]):
                 means = means + _NEWS * (abs(errors[row]) - means)
-    return np.asarray(np.log1p(np.column_stack([hidden, recent / _LEAST])))
+    seen = np.column_stack([hidden, recent / _LEAST])
+    return np.asarray(np.log1p(seen, out=seen))
 
 
 def _fit_sizes(regressors: Doubles, errors: Doubles) -> Doubles:

@@ -125,7 +125,7 @@ def _spread(fitted: Fitted, training: Panel, validation: Panel) -> Spread:
 def seen_by_spread(fitted: Fitted, panel: Panel, most: int = LATEST) -> tuple[Any, Any, Any]:
     """Give hidden layers (N, K), errors (N,) and starts of a panel's latest rows."""
     rows = panel.latest(most)
-    hidden = fitted.hidden(fitted.prepared(rows).panel).hidden[0]
+    hidden = fitted.hidden(fitted.recipe.rows(rows)).hidden[0].copy()  # the other members' may go
     return hidden, rows.target - fitted.predict(rows), rows.starts
 
 
