@@ -1,5 +1,8 @@
 """Splits, filling and scaling, against scikit-learn and pandas."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -138,3 +141,11 @@ def test_short_series_are_named() -> None:
         training_ends(random_panel([9, 3, 8]), 5)
     with pytest.raises(ConfigError, match="window must be at least 1; got 0"):
         window_ends(random_panel([9]), 0)
+
+
+@pytest.mark.parametrize("how", ["standard", "minmax"])
+def test_numbers_whose_squares_are_infinite_are_measured_without_a_warning(how: Any) -> None:
+    """A panel refuses them, but what the linear part leaves of its rows may be as large."""
+    usual = Panel.from_arrays(None, np.arange(4.0))
+    scaling = Scaling.of(replace(usual, target=np.array([1e200, np.nan, 0.0, -1e200])), how)
+    assert np.isfinite(scaling.target_offset) and np.isfinite(scaling.target_scale)

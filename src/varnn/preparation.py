@@ -236,12 +236,13 @@ class _Statistics:
     def add(self, values: FloatArray) -> None:
         """Take in more rows: (N, C); NaN is missing."""
         count = np.count_nonzero(~np.isnan(values), axis=0)
-        mean = np.nansum(values, axis=0, dtype=np.float64) / np.maximum(count, 1)
-        squares = np.nansum(np.square(values - mean), axis=0)
         total = np.maximum(self.count + count, 1)
-        apart = mean - self.mean
-        self.mean = self.mean + apart * (count / total)
-        self.squares = self.squares + squares + np.square(apart) * (self.count * count / total)
+        with np.errstate(over="ignore", invalid="ignore"):  # what a linear part leaves may be out of bounds
+            mean = np.nansum(values, axis=0, dtype=np.float64) / np.maximum(count, 1)
+            squares = np.nansum(np.square(values - mean), axis=0)
+            apart = mean - self.mean
+            self.mean = self.mean + apart * (count / total)
+            self.squares = self.squares + squares + np.square(apart) * (self.count * count / total)
         self.count = self.count + count
         self.low = np.fmin(self.low, np.fmin.reduce(values, axis=0, initial=np.nan))
         self.high = np.fmax(self.high, np.fmax.reduce(values, axis=0, initial=np.nan))
