@@ -154,10 +154,9 @@ def _name_axes(axes: Axes, places: Values, unit: str) -> None:
     if np.issubdtype(places.dtype, np.datetime64):
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-        # matplotlib leaves its dates untyped.
-        locator = AutoDateLocator()  # type: ignore[no-untyped-call]
+        locator = AutoDateLocator()  # type: ignore[no-untyped-call]  # matplotlib leaves its dates untyped
         axes.xaxis.set_major_locator(locator)
-        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]  # the same
         axes.xaxis.get_offset_text().set_color(INK)
         axes.set_xlabel("")
 
