@@ -2,15 +2,19 @@
 
 import subprocess
 import sys
+import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
+from typer.testing import CliRunner
 
 from varnn import Panel, VARNNRegressor, baselines
 from varnn.baselines import regression
+from varnn.cli import app, table
 from varnn.fitting import settings
 
 SHORT, LONG = 1_000, 3_000_000
@@ -28,14 +32,15 @@ finally:
 """
 
 
-def peak(model: Path, data: Path, output: Path) -> int:
-    """Predict a table; give the bytes of memory that took."""
-    command = [sys.executable, "-c", MEASURED, "predict", str(model), str(data), "-o", str(output)]
+def peak(*words: str | Path) -> int:
+    """Run a command; give the bytes of memory that took."""
+    command = [sys.executable, "-c", MEASURED, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return int(done.stdout)
 
 
+SHORT_LEARNING = {**(VARNNRegressor.__init__.__kwdefaults__ or {}), "max_rows": 200}
 MODELS = {
     "paper": VARNNRegressor.paper("RM", epochs=1, hidden_size=4),
     # Without what takes a minute a million rows, and no more memory: a readout that adapts.
@@ -57,12 +62,40 @@ def test_a_long_table_takes_less_than_four_times_its_size_in_float32(name: str, 
         for rows in (SHORT, LONG):
             data, output = tmp_path / f"{rows}.{kind}", tmp_path / "out.csv"
             write(whole.slice(0, rows), data)
-            taken[rows] = peak(model, data, output)
+            taken[rows] = peak("predict", model, data, "-o", output)
         assert csv.read_csv(output).num_rows == LONG
         above = taken[LONG] - taken[SHORT]
         assert above < 4 * whole.num_columns * LONG * np.float32().nbytes + BLOCKS, (
             f"{kind}: {above / 1e6} MB"
         )
+
+
+@pytest.mark.parametrize("command", ["fit", "forecast"])
+def test_rows_that_are_not_learnt_from_are_let_go_before_learning(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.random.default_rng(0).normal(size=300)
+    csv.write_csv(pa.table({"x": x, "y": x + 1}), tmp_path / "data.csv")
+    panels, learnt_from = [], []
+    read, fit = table.read, VARNNRegressor.fit
+
+    def noted(*arguments: Any, **named: Any) -> table.Table:
+        understood = read(*arguments, **named)
+        panels.append(weakref.ref(understood.panel))
+        return understood
+
+    def checked(model: VARNNRegressor, panel: Panel, **named: Any) -> VARNNRegressor:
+        learnt_from.append(len(panel))
+        assert panels[0]() is None
+        return fit(model.set_params(epochs=1, hidden_size=4), panel, **named)
+
+    monkeypatch.setattr(table, "read", noted)
+    monkeypatch.setattr(VARNNRegressor, "fit", checked)
+    monkeypatch.setattr(VARNNRegressor.__init__, "__kwdefaults__", SHORT_LEARNING)
+    words = [command, str(tmp_path / "data.csv"), "--target", "y", "-o", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, [*words, *(["--max-rows", "200"] if command == "fit" else [])])
+    assert done.exit_code == 0, done.output
+    assert learnt_from == [200]
 
 
 def test_a_baseline_learns_from_no_more_rows_than_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,8 @@ from varnn import Panel, VARNNRegressor
 from varnn.backtest import backtest
 from varnn.baselines.ahead import RecursiveARX, persistence_ahead, seasonal_ahead
 from varnn.errors import ConfigError, DataError
-from varnn.forecast import Bands, DirectPart, Forecaster
+from varnn.fitting import ahead
+from varnn.forecast import Bands, DirectPart, Forecaster, direct
 from varnn.forecast.bands import adjusted
 from varnn.forecast.direct import CHANGES, Sight
 from varnn.forecast.rows import extended, foreseen, targets_ahead
@@ -265,6 +266,34 @@ def test_the_direct_part_is_ridge_regression() -> None:
         np.testing.assert_allclose(part.weights[index], ridge.coef_ / scale, atol=1e-8)
         assert part.constants[index] == pytest.approx(ridge.intercept_, abs=1e-8)
     assert sight.width == 3 + CHANGES
+
+
+@pytest.mark.parametrize("known", [(), ("x1",)])
+def test_the_direct_part_is_the_same_however_few_rows_are_looked_at_together(
+    known: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = random_panel([200, 150], missing=0.1, seed=5)
+    filled = replace(panel, inputs=np.nan_to_num(panel.inputs))
+    sight = Sight.of(filled, filled, known, blind=False, mean=0.0)
+    whole = DirectPart.fit(sight, sight, horizon=4)
+    monkeypatch.setattr(direct, "_NUMBERS_AT_ONCE", 40 * sight.width)
+    parts = DirectPart.fit(sight, sight, horizon=4)
+    for field in ("weights", "constants", "low", "high", "scales"):
+        np.testing.assert_allclose(getattr(parts, field), getattr(whole, field), rtol=1e-9, atol=1e-12)
+    rows = np.arange(len(panel))
+    changes = sight.changes_ahead(rows, 4) - (whole.anchors(sight, rows) - sight.last(rows)[:, None])
+    np.testing.assert_allclose(whole.scales, np.nanstd(changes[sight.latest()], axis=0), rtol=1e-9)
+
+
+def test_looking_ahead_is_learnt_from_the_latest_rows(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those before obey another law here, which must not have been seen."""
+    target = np.where(np.arange(1200) < 600, 100.0, np.sin(np.arange(1200)))
+    monkeypatch.setattr(ahead, "TARGETS", 300 * HORIZON)
+    model = small(epochs=1).fit(Panel.from_arrays(None, target))
+    assert "learnt from the latest 300 of" in caplog.text
+    assert forecaster_of(model).direct.high.max() < 50
 
 
 def test_far_outside_its_range_the_direct_part_goes_no_further() -> None:

@@ -65,7 +65,7 @@ class Adaptation:
         members, rows, width = hidden.shape
         gain = np.empty((members, width + 1, width + 1))
         for member, layers in enumerate(hidden):
-            features = np.column_stack([layers, np.ones(rows)]).astype(np.float64)
+            features = np.column_stack([layers, np.ones(rows)])
             moments = features.T @ features / rows
             moments[np.diag_indices_from(moments)] += _RIDGE * np.trace(moments) / len(moments)
             inverse = np.linalg.inv(moments)

@@ -110,22 +110,27 @@ class Fitted:
             Rows at a time, or fewer where their hidden layers are kept.
         """
         spread = None if levels is None else known_spread(self.spread)
-        scoring = _Scoring(self, keep_hidden=spread is not None or self.adaptation is not None)
-        size = min(most, _rows_at_once(panel)) if scoring.keep_hidden else most
         tracker: Tracker | None = None
-        for stretch, anchors in self.recipe.in_stretches(
-            self.matched(panel), most=size, lead=self.window - 1
-        ):
-            piece = scoring(stretch)
+        for piece, anchors in self.scored(panel, keep_hidden=spread is not None, most=most):
             found = Interval(self.recipe.restore(piece.output, anchors, self.share), None, None)
             if spread is not None and levels is not None:
-                if tracker is None or not stretch.goes_on:
-                    tracker = Tracker(spread, stretch.panel.n_series)
+                if tracker is None or not piece.goes_on:
+                    tracker = Tracker(spread, len(piece.starts) - 1)
                 errors = panel.target[piece.rows] - found.prediction
                 below, above = follow(tracker, piece.hidden[0], errors, piece.starts, levels)
                 reach = found.prediction[:, None]
                 found = Interval(found.prediction, reach + below, reach + above)
             yield piece.rows, found
+
+    def scored(
+        self, panel: Panel, *, keep_hidden: bool = False, most: int = ROWS_AT_ONCE
+    ) -> Iterator[tuple["Piece", npt.NDArray[np.float64]]]:
+        """Score a panel some rows at a time, fewer where their hidden layers are kept; give anchors too."""
+        scoring = _Scoring(self, keep_hidden=keep_hidden or self.adaptation is not None)
+        size = min(most, _rows_at_once(panel)) if scoring.keep_hidden else most
+        matched = self.matched(panel)
+        for stretch, anchors in self.recipe.in_stretches(matched, most=size, lead=self.window - 1):
+            yield scoring(stretch), anchors
 
     def memory(self, panel: Panel) -> npt.NDArray[np.float32]:
         """Give the residual memory each row was predicted with: (N, E * M), member by member."""
@@ -211,6 +216,7 @@ class Piece(NamedTuple):
     """Some prepared rows, scored."""
 
     rows: slice
+    goes_on: bool  # whether they go on with the series of the piece before
     starts: npt.NDArray[np.int64]  # of its series, within it
     hidden: Any  # (E, N, K); None unless kept
     output: npt.NDArray[np.float64]  # (N,)
@@ -234,7 +240,7 @@ class _Scoring:
             if self.adapter is None or not stretch.goes_on:
                 self.adapter = Adapter(fitted.adaptation, panel.n_series)
             output += corrections(self.adapter, hidden, outputs, panel.target[lead:], starts)
-        return Piece(stretch.rows, starts, hidden, output)
+        return Piece(stretch.rows, stretch.goes_on, starts, hidden, output)
 
 
 def _rows_at_once(panel: Panel) -> int:

@@ -96,16 +96,15 @@ class Spread:
         unit = float(np.nanmedian(sizes)) or float(np.nanmean(sizes)) or 1.0
         width = hidden.shape[1]
         direction = _fit_sizes(_regressors(hidden, errors / unit, starts), errors / unit)[:width]
-        later = _regressors(later_hidden, later_errors / unit, later_starts)
-        few = np.column_stack([later[:, :width] @ direction, later[:, width:]])
-        share, *others = _fit_sizes(few, later_errors / unit)
-        blank = cls(
-            weights=np.concatenate([share * direction, others]), unit=unit, quantiles=np.zeros(len(TAUS))
-        )
-        ratios = later_errors / blank.scales(later)
+        # Of later rows, which may be many, one number stands for the whole hidden layer.
+        told = np.log1p(later_hidden) @ direction.astype(later_hidden.dtype)
+        later = np.column_stack([told, _recent_sizes(later_errors / unit, later_starts)])
+        share, *others = _fit_sizes(later, later_errors / unit)
+        scales = cls(weights=np.array([share, *others]), unit=unit, quantiles=TAUS).scales(later)
+        ratios = later_errors / scales
         ratios /= _levels(ratios, later_starts)
         quantiles = np.quantile(ratios[~np.isnan(ratios)], TAUS)
-        return cls(weights=blank.weights, unit=unit, quantiles=quantiles)
+        return cls(weights=np.concatenate([share * direction, others]), unit=unit, quantiles=quantiles)
 
     def moved(self, before: Seen, after: Seen) -> "Spread":
         """Give the spread of another network from what both show on training rows: hidden, errors, starts.
@@ -269,6 +268,11 @@ def _between(levels: tuple[float, ...]) -> tuple[npt.NDArray[np.intp], Doubles]:
 
 def _regressors(hidden: npt.NDArray[Any], errors: Doubles, starts: npt.NDArray[np.int64]) -> Doubles:
     """Give what `Tracker.expect` would see at each row, errors being in usual sizes: (N, K + 3)."""
+    return np.column_stack([np.log1p(hidden, dtype=np.float64), _recent_sizes(errors, starts)])
+
+
+def _recent_sizes(errors: Doubles, starts: npt.NDArray[np.int64]) -> Doubles:
+    """Give logarithms of the running means of |errors| before each row: (N, 3)."""
     recent = np.empty((len(errors), len(_NEWS)))
     for first, last in pairwise(starts):
         means = np.ones(len(_NEWS))
@@ -276,8 +280,7 @@ def _regressors(hidden: npt.NDArray[Any], errors: Doubles, starts: npt.NDArray[n
             recent[row] = means
             if not np.isnan(errors[row]):
                 means = means + _NEWS * (abs(errors[row]) - means)
-    seen = np.column_stack([hidden, recent / _LEAST])
-    return np.asarray(np.log1p(seen, out=seen))
+    return np.asarray(np.log1p(recent / _LEAST))
 
 
 def _fit_sizes(regressors: Doubles, errors: Doubles) -> Doubles:
@@ -287,10 +290,11 @@ def _fit_sizes(regressors: Doubles, errors: Doubles) -> Doubles:
     step. Regressing their logarithms would be one step, but mind the smallest errors most.
     """
     known = ~np.isnan(errors)
-    sizes = np.abs(errors[known]) + _LEAST
-    centre, deviation = regressors[known].mean(axis=0), regressors[known].std(axis=0)
+    sizes, standard = np.abs(errors[known]) + _LEAST, regressors[known]
+    centre, deviation = standard.mean(axis=0), standard.std(axis=0)
     deviation[deviation <= 1e-6 * deviation.max()] = np.inf  # a unit that is never on gets no weight
-    standard = (regressors[known] - centre) / deviation
+    standard -= centre
+    standard /= deviation
     moments = standard.T @ standard / len(sizes) + _RIDGE * np.eye(len(centre))
     weights, constant = np.zeros(len(centre)), np.log(sizes.mean())
     for _ in range(_STEPS):

@@ -254,7 +254,7 @@ class Panel:
         )
 
     def latest(self, rows: int) -> "Panel":
-        """Keep the last rows of each series, about so many in all.
+        """Keep the last rows of each series, about so many in all; copied, so that the others may go.
 
         Examples
         --------
@@ -264,9 +264,11 @@ class Panel:
         """
         if len(self) <= rows:
             return self
-        return self.ranges(
-            np.maximum(self.starts[1:] - max(1, rows // self.n_series), self.starts[:-1]), self.starts[1:]
-        )
+        each = max(1, rows // self.n_series)
+        kept = self.ranges(np.maximum(self.starts[1:] - each, self.starts[:-1]), self.starts[1:])
+        time = None if kept.time is None else kept.time.copy()
+        inputs, target, numbers = kept.inputs.copy(), kept.target.copy(), kept.rows.copy()
+        return replace(kept, inputs=inputs, target=target, rows=numbers, time=time)
 
     def between(self, first: int, last: int) -> "Panel":
         """Keep rows ``first:last`` of the whole panel, as views.

@@ -38,6 +38,7 @@ def fit(
     from varnn.cli import table
     from varnn.cli.progress import training_bar
     from varnn.cli.terminal import console
+    from varnn.estimator.input import latest_rows
     from varnn.files import check_writable
     from varnn.regressor import VARNNRegressor
 
@@ -45,6 +46,8 @@ def fit(
     understood = table.read(data, target=target, time=time, series=series, inputs=listed(inputs))
     words = console(stderr=True, quiet=as_json)
     words.print(understood.in_words(), markup=False)
+    facts, panel = understood.facts(), latest_rows(understood.panel, max_rows)
+    del understood  # and with it the rows that are not learnt from
     model = VARNNRegressor(
         variant,  # type: ignore[arg-type]  # checked by fit, with a message of its own
         window=window,
@@ -60,10 +63,9 @@ def fit(
         device=device,
     )
     with training_bar("training") as on_epoch:
-        model.fit(understood.panel, on_epoch=on_epoch)
+        model.fit(panel, on_epoch=on_epoch)
     model.save(output)
     best = min(line.get("validation_loss", line["loss"]) for line in model.history_)
     words.print(f"Best validation error {best:.6f} (scaled). Saved {output}.", markup=False)
     if as_json:
-        facts = {"model": str(output), "best_validation_error": best, "data": understood.facts()}
-        typer.echo(json.dumps(facts, indent=1))
+        typer.echo(json.dumps({"model": str(output), "best_validation_error": best, "data": facts}, indent=1))

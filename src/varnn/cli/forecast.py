@@ -54,6 +54,7 @@ def forecast(
     from varnn.cli import table
     from varnn.cli.terminal import console
     from varnn.errors import ConfigError
+    from varnn.estimator.input import latest_rows
     from varnn.files import STANDARD, check_writable
     from varnn.regressor import VARNNRegressor, load
 
@@ -79,28 +80,31 @@ def forecast(
     words = console(stderr=True, quiet=as_json or (output == STANDARD and not backtest))
     words.print(understood.in_words(), markup=False)
     foreseen = listed(known) or []
+    roles, facts, panel = understood.roles, understood.facts(), understood.panel
+    del understood  # so that rows may go that are not learnt from
     if backtest:
-        result = _judged(understood.panel, steps, seeds, origins, foreseen, peers=peers)
+        result = _judged(panel, steps, seeds, origins, foreseen, peers=peers)
         _show(result, as_json=as_json)
         return
     if model is None:
         model = VARNNRegressor(horizon=steps, known_inputs=foreseen, peers=peers)
-        _fit(model, understood.panel)
+        panel = latest_rows(panel, model.max_rows)
+        _fit(model, panel)
     coming = None
     if future is not None:
         coming = table.read(
             future,
             target="none",
-            time=understood.roles.time,
-            series=understood.roles.series or "none",
+            time=roles.time,
+            series=roles.series or "none",
             inputs=model.known_inputs or [],
             must_have_target=False,
         ).panel
-    found = model.forecast(understood.panel, horizon=steps, inputs=coming, interval=interval or None)
-    _write(found, output, interval or [], understood.roles.time, understood.roles.series)
+    found = model.forecast(panel, horizon=steps, inputs=coming, interval=interval or None)
+    _write(found, output, interval or [], roles.time, roles.series)
     words.print(f"Forecast {found.horizon} rows of {len(found.ids)} series. Wrote {output}.", markup=False)
     if as_json:
-        typer.echo(json.dumps({"output": str(output), "data": understood.facts()}, indent=1))
+        typer.echo(json.dumps({"output": str(output), "data": facts}, indent=1))
 
 
 def _fit(model: "VARNNRegressor", panel: "Panel") -> None:

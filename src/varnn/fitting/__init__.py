@@ -1,7 +1,8 @@
 """Panel + settings -> a fitted model: choose on validation rows, train, and train again on all rows.
 
-``one_step`` makes the model that predicts one row ahead; ``again`` trains it on all rows once everything
-is chosen; ``ahead`` makes the one that forecasts several rows. They share ``settings`` and ``candidates``.
+``one_step`` makes the model that predicts one row ahead, ``judging`` says how much of it to use, ``again``
+trains it on all rows once everything is chosen; ``ahead`` makes the one that forecasts several rows. They
+share ``settings`` and ``candidates``.
 """
 
 from varnn.fitting.again import refit

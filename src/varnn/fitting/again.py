@@ -13,7 +13,7 @@ import numpy as np
 from varnn.adaptation import Adaptation
 from varnn.fitted import Fitted, tails_of
 from varnn.fitting.candidates import Progress, stacked
-from varnn.fitting.one_step import LATEST, seen_by_spread
+from varnn.fitting.judging import LATEST, seen_by_spread
 from varnn.fitting.settings import Settings
 from varnn.panel import Panel
 from varnn.training import Epoch, Member, one_thread, train_members
@@ -50,6 +50,8 @@ def refit(
         for index, epochs in enumerate(best)
     ]
     trained = train_members(members, config, Progress(sum(best), on_epoch))
+    latest = prepared.latest(LATEST)
+    del prepared, members  # of millions of rows they are large
     again = replace(
         fitted,
         recipe=recipe,
@@ -58,7 +60,7 @@ def refit(
         summary={**fitted.summary, "refitted on": len(rows)},
     )
     if fitted.adaptation is not None:
-        hidden = again.hidden(prepared.latest(LATEST)).hidden
+        hidden = again.hidden(latest).hidden
         known = Adaptation.of(hidden, np.ones(1), fitted.adaptation.forgetting)
         rescaled = (fitted.recipe.scaling.target_scale / recipe.scaling.target_scale) ** 2
         again = replace(again, adaptation=replace(known, noise=fitted.adaptation.noise * rescaled))

@@ -1,5 +1,6 @@
 """Panel + settings -> Forecaster: as `varnn.fitting.one_step`, for a network that looks ahead."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +16,11 @@ from varnn.forecast.forecaster import Doubles, Forecaster
 from varnn.forecast.rows import columns_of, foreseen, targets_ahead
 from varnn.panel import Panel
 from varnn.training import Ahead, Epoch, Member, Trained, one_thread, train_members
+
+logger = logging.getLogger(__name__)
+
+TARGETS = 12_000_000  # rows times distances that are learnt from: the latest
+JUDGED = 5  # times fewer are judged on
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +67,16 @@ def fit_forecaster(
         Called after each epoch with its line of the history, and ``progress``, the share of all done.
     """
     columns_of(training, known)  # refuses names that are not there
+    most = max(1, TARGETS // horizon)
+    if len(training) > most:
+        logger.warning(
+            "looking %s rows ahead is learnt from the latest %s of %s rows.",
+            horizon,
+            f"{most:,}",
+            f"{len(training):,}",
+        )
+    training, rows = training.latest(most), None if rows is None else rows.latest(most)
+    validation = None if validation is None else validation.latest(max(1, most // JUDGED))
     shown = foreseen(training, known)
     judged = None if validation is None else foreseen(validation, known)
     config = settings.config(shown)
@@ -129,8 +145,10 @@ def _candidate_of(chosen: _Candidate, rows: Panel, known: Sequence[str]) -> _Can
 def _left(direct: DirectPart, sight: Sight) -> Any:
     """Give what the direct part leaves to the network's heads, scaled: (N, H - 1)."""
     horizon = 1 + len(direct.scales)
-    rest = (targets_ahead(sight.panel, horizon) - direct.anchors(sight)) / direct.scales
-    return rest.astype(np.float32)
+    left = np.empty((len(sight.panel), horizon - 1), np.float32)
+    for rows in sight.chunks(np.arange(len(left))):
+        left[rows] = (targets_ahead(sight.panel, horizon, rows) - direct.anchors(sight, rows)) / direct.scales
+    return left
 
 
 def _outcomes(panel: Panel, horizon: int) -> Doubles:
@@ -148,9 +166,8 @@ def _error(forecaster: Forecaster, validation: Panel) -> float:
 
 def _judged(forecaster: Forecaster, validation: Panel, settings: Settings) -> Forecaster:
     """Fit the share of each head on validation rows, and how far off forecasts are."""
-    outcomes = _outcomes(validation, forecaster.horizon)
-    bare = forecaster.linear_alone().backcast(validation)
-    added, rest = forecaster.backcast(validation) - bare, outcomes - bare
+    outcomes, outlook = _outcomes(validation, forecaster.horizon), forecaster.outlook(validation)
+    added, rest = outlook.added, outcomes - outlook.anchors
     known = ~np.isnan(rest)
     sizes = np.sum(np.square(added) * known, axis=0)
     products = np.sum(np.where(known, added * rest, 0), axis=0)
@@ -161,4 +178,4 @@ def _judged(forecaster: Forecaster, validation: Panel, settings: Settings) -> Fo
     if not settings.intervals:
         return forecaster
     errors = np.where(known, rest - shares * added, np.nan)
-    return replace(forecaster, bands=Bands.of(errors, forecaster.movement(validation)))
+    return replace(forecaster, bands=Bands.of(errors, outlook.movement))

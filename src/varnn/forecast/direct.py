@@ -14,6 +14,7 @@ distance.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,8 @@ Doubles = npt.NDArray[np.float64]
 
 CHANGES = 24  # of the label, looked back on
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # penalty a training row, for regressors of unit variance
-_NUMBERS_AT_ONCE = 1 << 23  # 64 MB of regressors
+_NUMBERS = 1 << 23  # of regressors, that a regression learns from: those of the latest rows, and
+_NUMBERS_AT_ONCE = 1 << 20  # that are in memory together: 8 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +77,16 @@ class Sight:
     @cached_property
     def movement(self) -> Doubles:
         """Give how much the label lately moved from row to row: (N,)."""
-        return np.concatenate([np.abs(self.changes(rows)).mean(axis=1) for rows in self.chunks()])
+        every = np.arange(len(self.panel))
+        return np.concatenate([np.abs(self.changes(rows)).mean(axis=1) for rows in self.chunks(every)])
 
     @cached_property
     def _labels(self) -> tuple[Doubles, Doubles, npt.NDArray[np.bool_]]:
         return last_labels(self.panel, self.mean)
+
+    @cached_property
+    def _ends(self) -> tuple[IntArray, IntArray]:
+        return self.panel.first_rows, last_rows(self.panel)
 
     def last(self, rows: IntArray) -> Doubles:
         """Give the last label before some rows: (B,)."""
@@ -89,7 +96,7 @@ class Sight:
         """Give the latest changes of the label before some rows: (B, CHANGES)."""
         change = self._labels[1]
         earlier = rows[:, None] - np.arange(CHANGES)
-        first = self.panel.first_rows[rows][:, None]
+        first = self._ends[0][rows][:, None]
         return np.asarray(np.where(earlier >= first, change[np.maximum(earlier, 0)], 0))
 
     def regressors(self, rows: IntArray) -> Doubles:
@@ -100,22 +107,26 @@ class Sight:
     def toward(self, regressors: Doubles, rows: IntArray, distance: int) -> Doubles:
         """Add what is known of the rows so far after these, in place."""
         if len(self.known):
-            later = np.minimum(rows + distance, last_rows(self.panel)[rows])
-            known = self.seen[:, self.known]
-            regressors[:, -len(self.known) :] = known[later] - known[rows]
+            later = np.minimum(rows + distance, self._ends[1][rows])[:, None]
+            now = self.seen[rows[:, None], self.known]
+            regressors[:, -len(self.known) :] = self.seen[later, self.known] - now
         return regressors
 
-    def chunks(self) -> Iterator[IntArray]:
-        """Cut all rows into runs whose regressors fit into memory."""
+    def chunks(self, rows: IntArray) -> Iterator[IntArray]:
+        """Cut rows into runs whose regressors fit into memory."""
         size = max(1, _NUMBERS_AT_ONCE // self.width)
-        for begin in range(0, len(self.panel), size):
-            yield np.arange(begin, min(begin + size, len(self.panel)))
+        for begin in range(0, len(rows), size):
+            yield rows[begin : begin + size]
 
     def latest(self) -> IntArray:
-        """List the latest rows of each series with labels before them, as many as fit into memory."""
-        share = max(1, _NUMBERS_AT_ONCE // self.width // self.panel.n_series)
-        recent = np.arange(len(self.panel)) > last_rows(self.panel) - share
+        """List the latest rows of each series with labels before them, as many as are enough."""
+        share = max(1, _NUMBERS // self.width // self.panel.n_series)
+        recent = np.arange(len(self.panel)) > self._ends[1] - share
         return np.flatnonzero(recent & self._labels[2])
+
+    def changes_ahead(self, rows: IntArray, horizon: int) -> Doubles:
+        """Give the targets of the rows after some rows, less the last label before them: (B, H - 1)."""
+        return targets_ahead(self.panel, horizon, rows) - self.last(rows)[:, None]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -144,84 +155,126 @@ class DirectPart:
     @classmethod
     def fit(cls, training: Sight, validation: Sight | None, horizon: int) -> "DirectPart":
         """Fit every candidate on the latest training rows, and keep each distance's best on validation."""
-        rows = training.latest()
-        regressors = training.regressors(rows)
-        changes = targets_ahead(training.panel, horizon)[rows] - training.last(rows)[:, None]
-        low, high = _range_of(training, regressors, rows, horizon)
-        judged = None
+        low, high = _range_of(training, horizon)
+        moments = _moments(training, low, high, horizon)
+        candidates = [one.candidates(training.of_inputs) for one in moments]
+        best = np.zeros(horizon - 1, dtype=np.int64)
         if validation is not None:
-            later = validation.latest()
-            outcomes = targets_ahead(validation.panel, horizon)[later] - validation.last(later)[:, None]
-            judged = validation.regressors(later), later, outcomes
-        weights, constants, scales = np.zeros((horizon - 1, training.width)), [], []
-        for index in range(horizon - 1):
-            x = training.toward(regressors, rows, index + 1).clip(low, high)
-            wanted = changes[:, index]
-            known = ~np.isnan(wanted)
-            candidates = _candidates(x[known], wanted[known], training.of_inputs)
-            best = 0
-            if judged is not None:
-                seen, later, outcomes = judged
-                z = validation.toward(seen, later, index + 1).clip(low, high) if validation else seen
-                errors = [np.square(outcomes[:, index] - z @ w - c) for w, c in candidates]
-                means = [float(np.nanmean(one)) if np.isfinite(one).any() else 0.0 for one in errors]
-                best = int(np.argmin(means))
-            weights[index], constant = candidates[best]
-            constants.append(constant)
-            left = wanted[known] - x[known] @ weights[index] - constant
-            scales.append(float(left.std()) or 1.0 if len(left) else 1.0)
+            best = _errors(validation, low, high, candidates).argmin(axis=1)
+        chosen = [listed[index] for listed, index in zip(candidates, best, strict=True)]
         return cls(
             mean=training.mean,
-            weights=weights,
-            constants=np.array(constants),
+            weights=np.array([weights for weights, _ in chosen]).reshape(horizon - 1, training.width),
+            constants=np.array([constant for _, constant in chosen]),
             low=low,
             high=high,
-            scales=np.array(scales),
+            scales=np.array([one.left(weights) for one, (weights, _) in zip(moments, chosen, strict=True)]),
         )
 
-    def anchors(self, sight: Sight) -> Doubles:
-        """Give the anchors of the rows after each row: (N, H - 1)."""
-        anchors = np.empty((len(sight.panel), len(self.weights)))
-        for rows in sight.chunks():
-            regressors, last = sight.regressors(rows), sight.last(rows)
-            if len(sight.known):
-                for index, (weights, constant) in enumerate(zip(self.weights, self.constants, strict=True)):
-                    now = sight.toward(regressors, rows, index + 1).clip(self.low, self.high)
-                    anchors[rows, index] = last + now @ weights + constant
-            else:
-                within = regressors.clip(self.low, self.high)
-                anchors[rows] = last[:, None] + within @ self.weights.T + self.constants
-        return anchors
+    def anchors(self, sight: Sight, rows: IntArray) -> Doubles:
+        """Give the anchors of the rows after some rows: (B, H - 1)."""
+        anchors = np.empty((len(rows), len(self.weights)))
+        regressors = sight.regressors(rows)
+        for distance, (weights, constant) in enumerate(zip(self.weights, self.constants, strict=True), 1):
+            if distance == 1 or len(sight.known):
+                within = sight.toward(regressors, rows, distance).clip(self.low, self.high)
+            anchors[:, distance - 1] = within @ weights + constant
+        return anchors + sight.last(rows)[:, None]
 
 
-def _range_of(sight: Sight, regressors: Doubles, rows: IntArray, horizon: int) -> tuple[Doubles, Doubles]:
+@dataclass(eq=False)
+class _Moments:
+    """Moments of regressors and wanted changes at one distance, about ``origin``."""
+
+    origin: Doubles  # (F,): near the means, so that squares lose no digits
+    count: int
+    sums: Doubles  # (F + 1,), of regressors and what is wanted
+    products: Doubles  # (F + 1, F + 1)
+
+    @classmethod
+    def about(cls, origin: Doubles) -> "_Moments":
+        size = len(origin) + 1
+        return cls(origin, 0, np.zeros(size), np.zeros((size, size)))
+
+    def add(self, x: Doubles, wanted: Doubles) -> None:
+        both = np.column_stack([x - self.origin, wanted])[~np.isnan(wanted)]
+        self.count += len(both)
+        self.sums += both.sum(axis=0)
+        self.products += both.T @ both
+
+    @property
+    def means(self) -> Doubles:
+        return self.sums / max(1, self.count)
+
+    @property
+    def covariance(self) -> Doubles:
+        return self.products / max(1, self.count) - np.outer(self.means, self.means)
+
+    def candidates(self, of_inputs: npt.NDArray[np.bool_]) -> list[tuple[Doubles, float]]:
+        """Regress with each ridge, with and without the table's inputs: weights and constant of each.
+
+        The first is for where there is nothing to choose on.
+        """
+        width = len(self.origin)
+        sets = [np.ones(width, dtype=bool)] + ([~of_inputs] if of_inputs.any() else [])
+        if self.count < 2:
+            return [(np.zeros(width), 0.0)] * (len(sets) * len(RIDGES))
+        mean, wanted, covariance = self.means[:-1] + self.origin, self.means[-1], self.covariance
+        spread = np.sqrt(np.maximum(np.diagonal(covariance)[:-1], 0))
+        spread[spread <= 1e-9 * (1 + np.abs(mean))] = np.inf  # a constant column gets no weight
+        moments = covariance[:-1, :-1] / np.outer(spread, spread)
+        products = covariance[:-1, -1] / spread
+        found = []
+        for kept in sets:
+            for ridge in sorted(RIDGES, key=lambda one: one != RIDGES[1]):
+                system = moments[np.ix_(kept, kept)] + ridge * np.eye(int(kept.sum()))
+                weights = np.zeros(width)
+                weights[kept] = np.linalg.solve(system, products[kept])
+                weights /= spread
+                found.append((weights, float(wanted - weights @ mean)))
+        return found
+
+    def left(self, weights: Doubles) -> float:
+        """Give the standard deviation of what weights leave; 1 if they leave nothing."""
+        rest = np.append(-weights, 1.0)
+        return float(max(rest @ self.covariance @ rest, 0.0)) ** 0.5 or 1.0
+
+
+def _range_of(sight: Sight, horizon: int) -> tuple[Doubles, Doubles]:
     """Give the range of each regressor, of those known in the future over all distances."""
-    low, high = regressors.min(axis=0), regressors.max(axis=0)
-    for distance in range(1, horizon if len(sight.known) else 1):
-        now = sight.toward(regressors, rows, distance)
-        low, high = np.minimum(low, now.min(axis=0)), np.maximum(high, now.max(axis=0))
-    return low, high
+    low, high = np.full(sight.width, np.inf), np.full(sight.width, -np.inf)
+    for x, _, _ in _rows_toward(sight, horizon if len(sight.known) else 2):
+        low, high = np.minimum(low, x.min(axis=0)), np.maximum(high, x.max(axis=0))
+    nothing = low > high  # there was no row
+    return np.where(nothing, 0, low), np.where(nothing, 0, high)
 
 
-def _candidates(x: Doubles, wanted: Doubles, of_inputs: npt.NDArray[np.bool_]) -> list[tuple[Doubles, float]]:
-    """Regress with each ridge, with and without the table's inputs: weights and constant of each.
+def _moments(sight: Sight, low: Doubles, high: Doubles, horizon: int) -> list[_Moments]:
+    """Give the moments of each distance."""
+    moments: list[_Moments] = []
+    for x, distance, wanted in _rows_toward(sight, horizon):
+        within = x.clip(low, high)
+        if len(moments) < distance:
+            moments.append(_Moments.about(within.mean(axis=0)))
+        moments[distance - 1].add(within, wanted)
+    blank = np.zeros(sight.width)  # of no rows at all
+    return moments or [_Moments.about(blank) for _ in range(horizon - 1)]
 
-    The first is for where there is nothing to choose on.
-    """
-    width = x.shape[1]
-    if len(wanted) < 2:
-        return [(np.zeros(width), 0.0)]
-    mean, spread = x.mean(axis=0), x.std(axis=0)
-    spread[spread <= 1e-9 * (1 + np.abs(mean))] = np.inf  # a constant column gets no weight
-    scaled = (x - mean) / spread
-    moments, products = scaled.T @ scaled / len(x), scaled.T @ (wanted - wanted.mean()) / len(x)
-    found = []
-    sets = [np.ones(width, dtype=bool)] + ([~of_inputs] if of_inputs.any() else [])
-    for kept in sets:
-        for ridge in sorted(RIDGES, key=lambda one: one != RIDGES[1]):
-            system = moments[np.ix_(kept, kept)] + ridge * np.eye(int(kept.sum()))
-            weights = np.zeros(width)
-            weights[kept] = np.linalg.solve(system, products[kept])
-            weights /= spread
-            found.append((weights, float(wanted.mean() - weights @ mean)))
-    return found
+
+def _errors(sight: Sight, low: Doubles, high: Doubles, candidates: list[Any]) -> Doubles:
+    """Give the squared error of each candidate at each distance, over all rows: (H - 1, C)."""
+    sums = np.zeros((len(candidates), len(candidates[0])))
+    for x, distance, wanted in _rows_toward(sight, len(candidates) + 1):
+        weights, constants = zip(*candidates[distance - 1], strict=True)
+        known = ~np.isnan(wanted)
+        guesses = x.clip(low, high)[known] @ np.column_stack(weights) + np.array(constants)
+        sums[distance - 1] += np.square(wanted[known, None] - guesses).sum(axis=0)
+    return sums
+
+
+def _rows_toward(sight: Sight, horizon: int) -> Iterator[tuple[Doubles, int, Doubles]]:
+    """Go through the latest rows: regressors (a buffer), distance and wanted change, NaN where unknown."""
+    for rows in sight.chunks(sight.latest()):
+        regressors, wanted = sight.regressors(rows), sight.changes_ahead(rows, horizon)
+        for distance in range(1, horizon):
+            yield sight.toward(regressors, rows, distance), distance, wanted[:, distance - 1]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,7 @@ from varnn.forecast.bands import Bands, adjusted
 from varnn.forecast.direct import CHANGES, DirectPart, Sight
 from varnn.forecast.rows import columns_of, coming_times, extended, foreseen, targets_ahead
 from varnn.intervals import check_levels
-from varnn.linear import last_labels
 from varnn.panel import Panel
-from varnn.recipe import Prepared
 
 Doubles = npt.NDArray[np.float64]
 _LATELY = 256  # rows whose outcomes tell whether intervals are wide enough
@@ -49,6 +47,18 @@ class Forecast:
     def horizon(self) -> int:
         """Rows ahead."""
         return int(self.prediction.shape[1])
+
+
+class Outlook(NamedTuple):
+    """Forecasts from before each row, with the network's part apart: for N rows and H distances."""
+
+    anchors: Doubles  # (N, H): the linear part
+    added: Doubles  # (N, H): by the network
+    movement: Doubles  # (N,): how much labels had moved
+
+    def forecasts(self, shares: Doubles) -> Doubles:
+        """Add shares (H,) of the network's part: (N, H)."""
+        return self.anchors + shares * self.added
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -135,7 +145,7 @@ class Forecaster:
 
         Column k is about row t + k. Inputs known in the future are taken from the rows themselves.
         """
-        return self._predicted(panel)[0]
+        return self.outlook(panel).forecasts(self.shares)
 
     def backcast_intervals(self, panel: Panel, levels: Doubles) -> tuple[Doubles, Doubles, Doubles]:
         """Forecast from before each row with bounds: (N, H), (N, H, L) and (N, H, L)."""
@@ -144,8 +154,9 @@ class Forecaster:
                 "this model does not know how large its errors are: intervals need validation rows and "
                 "intervals=True when fitting."
             )
-        predictions, movement = self._predicted(panel)
-        lower, upper = self.bands.reach(movement, levels)
+        outlook = self.outlook(panel)
+        predictions = outlook.forecasts(self.shares)
+        lower, upper = self.bands.reach(outlook.movement, levels)
         outcomes = np.column_stack([panel.target, targets_ahead(panel, self.horizon)]) - predictions
         for begin, end in pairwise(panel.starts):
             here = slice(int(begin), int(end))
@@ -158,28 +169,21 @@ class Forecaster:
         upper[..., order] = np.maximum.accumulate(upper[..., order], axis=2)
         return predictions, predictions[:, :, None] + lower, predictions[:, :, None] + upper
 
-    def movement(self, panel: Panel) -> Doubles:
-        """Give how much labels had moved before each row: (N,)."""
-        return self._sight(panel)[0].movement
-
-    def _sight(self, panel: Panel) -> tuple[Sight, Prepared]:
-        rows, recipe = foreseen(panel, self.known), self.network.recipe
-        prepared = self.network.prepared(rows)
-        look = Sight.of(rows, prepared.panel, self.known, blind=recipe.blind, mean=self.direct.mean)
-        return look, prepared
-
-    def _predicted(self, panel: Panel) -> tuple[Doubles, Doubles]:
-        """Forecast from before each row, (N, H); give how much labels had moved, (N,), too."""
-        sight, prepared = self._sight(panel)
-        network, recipe = self.network, self.network.recipe
-        predictions = np.empty((len(panel), self.horizon))
-        predictions[:, 1:] = self.direct.anchors(sight)
+    def outlook(self, panel: Panel) -> "Outlook":
+        """Look ahead from before each row, with the linear part and the network apart."""
+        rows, network, direct = foreseen(panel, self.known), self.network, self.direct
+        prepared = network.prepared(rows)
+        blind = network.recipe.blind
+        sight = Sight.of(rows, prepared.panel, self.known, blind=blind, mean=direct.mean)
+        anchors, added = np.empty((len(panel), self.horizon)), np.empty((len(panel), self.horizon))
+        anchors[:, 0] = prepared.anchors
+        for some in sight.chunks(np.arange(len(panel))):
+            anchors[some, 1:] = direct.anchors(sight, some)
         for piece in network.pieces(prepared.panel):
-            here = piece.rows
-            predictions[here, 0] = recipe.restore(piece.output, prepared.anchors[here], self.shares[0])
+            added[piece.rows, 0] = network.recipe.scaling.restore(piece.output)
             later = look_ahead(network.weights, piece.hidden).mean(axis=0, dtype=np.float64)
-            predictions[here, 1:] += self.shares[1:] * self.direct.scales * later
-        return predictions, sight.movement
+            added[piece.rows, 1:] = direct.scales * later
+        return Outlook(anchors, added, sight.movement)
 
     def _recent(self, panel: Panel) -> Panel:
         """Keep the end of each series; its first row gets the last label known, if it has none of its own."""
@@ -188,10 +192,9 @@ class Forecaster:
         first = np.maximum(panel.starts[1:] - self.rows_kept, panel.starts[:-1])
         recent = panel.ranges(first, panel.starts[1:])
         target = recent.target.copy()
-        known = np.where(
-            np.isnan(panel.target[first]), last_labels(panel, np.nan)[0][first], panel.target[first]
-        )
-        target[recent.starts[:-1]] = known
+        for begin, row, place in zip(panel.starts[:-1], first, recent.starts[:-1], strict=True):
+            back = np.argmax(~np.isnan(panel.target[begin : row + 1])[::-1])  # 0 where none is known
+            target[place] = panel.target[row - back]
         return replace(recent, target=target)
 
     def _future(self, panel: Panel, inputs: Any, steps: int) -> Doubles | None:

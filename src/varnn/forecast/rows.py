@@ -40,17 +40,23 @@ def columns_of(panel: Panel, names: Sequence[str]) -> IntArray:
     return np.array([panel.input_names.index(name) for name in names], dtype=np.int64)
 
 
-def targets_ahead(panel: Panel, horizon: int) -> npt.NDArray[np.float64]:
+def targets_ahead(panel: Panel, horizon: int, rows: IntArray | None = None) -> npt.NDArray[np.float64]:
     """Give the targets of the rows after each row: (N, horizon - 1), NaN beyond the end of a series.
+
+    Of some rows alone, if they are named.
 
     Examples
     --------
     >>> targets_ahead(Panel.from_arrays(None, [1.0, 2.0, 3.0]), 3).tolist()
     [[2.0, 3.0], [3.0, nan], [nan, nan]]
     """
-    rows, last = np.arange(len(panel)), last_rows(panel)
-    later = rows[:, None] + np.arange(1, horizon)
-    return np.where(later <= last[:, None], panel.target[np.minimum(later, last[:, None])], np.nan)
+    rows = np.arange(len(panel)) if rows is None else rows
+    last = panel.starts[np.searchsorted(panel.starts, rows, side="right")] - 1
+    targets = np.full((len(rows), horizon - 1), np.nan)
+    for ahead in range(1, horizon):  # a column at a time: all row numbers together would be as large as this
+        there = rows + ahead <= last
+        targets[there, ahead - 1] = panel.target[rows[there] + ahead]
+    return targets
 
 
 def last_rows(panel: Panel) -> IntArray:
