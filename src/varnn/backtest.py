@@ -7,7 +7,7 @@ each row of the last, which no choice has seen. Forecasts that end beyond the da
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -126,7 +126,7 @@ def backtest(
     for parts in cuts:
         outcomes = np.column_stack([parts.lead_in.target, targets_ahead(parts.lead_in, horizon)])
         scored = np.isin(parts.lead_in.rows, parts.test.rows)
-        for name, forecasts in _simple(parts, horizon, season).items():
+        for name, forecasts in _simple(parts, horizon, season):
             sums.add(name, 0, outcomes[scored], forecasts[scored])
         for seed in range(first_seed, first_seed + seeds):
             began = time.perf_counter()
@@ -153,16 +153,14 @@ def backtest(
     )
 
 
-def _simple(parts: Parts, horizon: int, season: int | None) -> dict[str, Doubles]:
+def _simple(parts: Parts, horizon: int, season: int | None) -> Iterator[tuple[str, Doubles]]:
+    """Make simple forecasts, one after the other: of many rows each is large."""
     rows = parts.lead_in
-    simple = {
-        "persistence": persistence_ahead(rows, horizon),
-        "recursive AR": RecursiveARX(lags=24, inputs=False).fit(parts.train).forecasts(rows, horizon),
-        "recursive ARX": RecursiveARX(lags=4).fit(parts.train).forecasts(rows, horizon),
-    }
+    yield "persistence", persistence_ahead(rows, horizon)
+    yield "recursive AR", RecursiveARX(lags=24, inputs=False).fit(parts.train).forecasts(rows, horizon)
+    yield "recursive ARX", RecursiveARX(lags=4).fit(parts.train).forecasts(rows, horizon)
     if season is not None and season >= horizon:
-        simple["seasonal persistence"] = seasonal_ahead(rows, horizon, season)
-    return simple
+        yield "seasonal persistence", seasonal_ahead(rows, horizon, season)
 
 
 def _rows_of_a_day(panel: Panel) -> int | None:
@@ -175,25 +173,32 @@ def _rows_of_a_day(panel: Panel) -> int | None:
 
 @dataclass
 class _Sums:
-    """Squared errors and hits, summed up over origins."""
+    """Squared errors and hits, summed up over origins: of each forecast and seed, and how many they are."""
 
     horizon: int
     rows: int = 0
-    errors: dict[str, dict[int, list[Doubles]]] = field(default_factory=dict)
-    hits: dict[int, list[Doubles]] = field(default_factory=dict)
+    errors: dict[str, dict[int, Doubles]] = field(default_factory=dict)
+    hits: dict[int, Doubles] = field(default_factory=dict)
 
     def add(self, name: str, seed: int, outcomes: Doubles, forecasts: Doubles) -> None:
-        self.errors.setdefault(name, {}).setdefault(seed, []).append(np.square(outcomes - forecasts))
+        self._add(self.errors.setdefault(name, {}), seed, np.square(outcomes - forecasts))
 
     def cover(self, seed: int, outcomes: Doubles, lower: Doubles, upper: Doubles) -> None:
         within = (lower <= outcomes) & (outcomes <= upper)
-        self.hits.setdefault(seed, []).append(np.where(np.isnan(outcomes), np.nan, within))
+        self._add(self.hits, seed, np.where(np.isnan(outcomes), np.nan, within))
+
+    def _add(self, sums: dict[int, Doubles], seed: int, values: Doubles) -> None:
+        both = np.array([np.nansum(values, axis=0), np.count_nonzero(~np.isnan(values), axis=0)])
+        sums[seed] = sums.get(seed, 0) + both
 
     def means(self) -> dict[str, Doubles]:
-        return {
-            name: np.array([np.nanmean(np.concatenate(one), axis=0) for one in seeds.values()])
-            for name, seeds in self.errors.items()
-        }
+        return {name: _means(seeds) for name, seeds in self.errors.items()}
 
     def coverage(self) -> Doubles:
-        return np.array([np.nanmean(np.concatenate(one), axis=0) for one in self.hits.values()])
+        return _means(self.hits)
+
+
+def _means(sums: dict[int, Doubles]) -> Doubles:
+    """Divide sums by counts, seed by seed: (S, H)."""
+    with np.errstate(invalid="ignore"):  # nothing of nothing is not a number
+        return np.array([total / count for total, count in sums.values()])

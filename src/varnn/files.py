@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from varnn import memory
 from varnn.errors import DataError, OutputError, require
 
 STANDARD = Path("-")  # standard input, or output
@@ -99,7 +100,7 @@ def _join_blocks(columns: dict[str, Any]) -> None:
             done += len(block)
             if len(blocks) % 16 == 0:  # else Arrow keeps them for tables to come
                 del block
-                pyarrow.default_memory_pool().release_unused()
+                memory.release()
         columns[name] = pyarrow.array(joined)
 
 

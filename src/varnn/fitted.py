@@ -132,10 +132,23 @@ class Fitted:
         for stretch, anchors in self.recipe.in_stretches(matched, most=size, lead=self.window - 1):
             yield scoring(stretch), anchors
 
-    def memory(self, panel: Panel) -> npt.NDArray[np.float32]:
-        """Give the residual memory each row was predicted with: (N, E * M), member by member."""
-        scores = self.scores(self.recipe.rows(self.matched(panel)), keep_memory=True)
-        return np.concatenate(list(scores.memory), axis=1)  # of (E, N, M)
+    def memory(self, panel: Panel, first: int = 0, last: int | None = None) -> npt.NDArray[np.float32]:
+        """Give the residual memory each row was predicted with: (N, E * M), member by member.
+
+        Of rows ``first:last`` alone, if they are named.
+        """
+        last = len(panel) if last is None else last
+        memory = np.empty((last - first, self.n_members * self.architecture.memory_size), np.float32)
+        size, lead = _rows_at_once(panel), self.window - 1
+        for one, _ in self.recipe.in_stretches(self.matched(panel), most=size, lead=lead):
+            begin, end = max(one.rows.start, first), min(one.rows.stop, last)
+            if begin < end:
+                states = self.scores(one.panel, keep_memory=True).memory  # (E, n, M)
+                before = one.rows.start - one.lead
+                memory[begin - first : end - first] = np.concatenate(
+                    list(states[:, begin - before : end - before]), axis=1
+                )
+        return memory
 
     def hidden(self, rows: Panel) -> Scores:
         """Score prepared rows, and keep the hidden layer each was read from."""

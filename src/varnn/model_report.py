@@ -11,12 +11,13 @@ from varnn.clock import has_clock
 from varnn.diagnostics import FEWEST_ROWS, Course, Diagnosis, diagnose_course, over_time
 from varnn.diagnostics import figures as diagnostic_figures
 from varnn.diagnostics.calibration import Calibration
-from varnn.panel import FloatArray
+from varnn.panel import FloatArray, Panel
 from varnn.protocols import Parts
 from varnn.regressor import VARNNRegressor
 from varnn.report import Report
 
 _WEEK = 604_800
+LOOKED_AT = 100_000  # test rows, the latest
 _SHORTEST_STRETCH = 100  # rows drawn together, where a week is not known
 
 
@@ -41,10 +42,19 @@ def add_model(
     others
         Predictions of the scored rows by other models, to draw beside its own.
     """
-    course = Course.of(model.fitted_, parts.lead_in).part(parts.test)
+    test = parts.test.latest(LOOKED_AT)
+    cut_off = len(parts.test) > len(test)
+    lead_in = parts.lead_in.latest(2 * LOOKED_AT) if cut_off else parts.lead_in
+    course = Course.of(model.fitted_, lead_in, memory=False).part(test)
     if np.count_nonzero(~np.isnan(course.innovations)) >= FEWEST_ROWS and course.panel.lengths.max() > 1:
+        if cut_off:
+            few = f"All below is about the latest {len(test):,} of {len(parts.test):,} test rows."
+            report.add_words("A closer look", [few])
         scored = parts.scored()[np.isin(parts.lead_in.rows, parts.test.rows)]
-        _add_course(report, name, course, diagnose_course(course), _spread_out(others or {}, scored))
+        shown = np.isin(parts.test.rows, test.rows)
+        beside = {other: one[shown] for other, one in _spread_out(others or {}, scored).items()}
+        worst = _add_course(report, name, course, diagnose_course(course), beside)
+        _add_memory(report, name, model, lead_in, test, worst)
     if model.history_:
         report.add_figure(
             "Learning curve",
@@ -86,15 +96,15 @@ def _spread_out(others: Mapping[str, FloatArray], scored: npt.NDArray[np.bool_])
 
 def _add_course(
     report: Report, name: str, course: Course, diagnosis: Diagnosis, others: Mapping[str, FloatArray]
-) -> None:
+) -> slice:
+    """Show a model's way over the test rows; give those in which it errs most."""
     panel, unit = course.panel, course.panel.target_name
     length, span = _stretch(diagnosis, int(panel.lengths.max()))
     worst = worst_stretch(course.innovations, panel.starts, length)
     series = int(np.searchsorted(panel.starts, worst.start, side="right")) - 1
     rows = slice(int(panel.starts[series]), int(panel.starts[series + 1]))
     several = panel.n_series > 1
-    clock = panel.time is not None and has_clock(panel.time)
-    places = np.asarray(panel.time) if clock else np.arange(len(panel))
+    places = _places(panel)
     marks = over_time.marks_of([event for event in diagnosis.events if event.series == series], places)
     band = course.band()
     report.add_figure(
@@ -113,7 +123,7 @@ def _add_course(
         + f"Below: the {span} in which {name} errs most"
         + ("." if band is None else ", with its 90 % intervals, cut off where they leave the picture.")
         + _marks_in_words(len(marks))
-        + ("" if clock else " Rows are counted from the first test row."),
+        + ("" if _is_timed(panel) else " Rows are counted from the first test row."),
     )
     gapless = slice(0, len(diagnosis.ljung_box))
     report.add_figure(
@@ -144,13 +154,31 @@ def _add_course(
             diagnostic_figures.calibration(diagnosis),
             _calibration_in_words(diagnosis.calibration),
         )
-    if course.memory is not None:
-        report.add_figure(
-            "Residual memory",
-            over_time.memory(places[worst], course.memory[worst]),
-            f"The memory {name} made of its own recent errors, row by row over the same {span}: brighter "
-            "units carry larger corrections.",
-        )
+    return worst
+
+
+def _add_memory(
+    report: Report, name: str, model: VARNNRegressor, lead_in: Panel, test: Panel, worst: slice
+) -> None:
+    """Show the memory over some of the test rows."""
+    first, last = (
+        int(np.flatnonzero(lead_in.rows == test.rows[row])[0]) for row in (worst.start, worst.stop - 1)
+    )
+    report.add_figure(
+        "Residual memory",
+        over_time.memory(_places(test)[worst], model.fitted_.memory(lead_in, first, last + 1)),
+        f"The memory {name} made of its own recent errors, row by row where it errs most: brighter units "
+        "carry larger corrections.",
+    )
+
+
+def _places(panel: Panel) -> npt.NDArray[Any]:
+    """Give the times of rows, or count them."""
+    return np.asarray(panel.time) if _is_timed(panel) else np.arange(len(panel))
+
+
+def _is_timed(panel: Panel) -> bool:
+    return panel.time is not None and has_clock(panel.time)
 
 
 def _stretch(diagnosis: Diagnosis, longest: int) -> tuple[int, str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from varnn import memory
 from varnn.errors import DataError, nearest
 from varnn.files import read_table
 
@@ -360,8 +361,10 @@ def from_columns(
     times = None if time is None else columns.times(table[time], time)
     groups = None if series is None else columns.names(table[series], series)
     labels = np.full(n_rows, np.nan) if target is None else columns.numbers(table.pop(target), target)
+    side_by_side = _side_by_side([columns.numbers(table.pop(one), one) for one in chosen], n_rows)
+    memory.release()  # of the columns
     return _grouped(
-        _side_by_side([columns.numbers(table.pop(one), one) for one in chosen], n_rows),
+        side_by_side,
         labels,
         series=groups,
         time=times,

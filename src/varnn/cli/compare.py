@@ -27,6 +27,7 @@ def compare(
         int,
         typer.Option(help="Rolling-origin backtest: fit anew at so many origins, score each once.", min=1),
     ] = 1,
+    max_rows: Annotated[int, typer.Option(help="Latest rows to compare on.", min=1)] = 3_000_000,
     report: Annotated[Path | None, typer.Option(help="HTML page to write.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -47,13 +48,17 @@ def compare(
     understood = table.read(data, target=target, time=time, series=series, inputs=listed(inputs))
     words = console(stderr=True, quiet=as_json)
     words.print(understood.in_words(), markup=False)
+    title, facts, panel = understood.name, understood.facts(), understood.panel.latest(max_rows)
+    if len(panel) < facts["rows"]:
+        words.print(f"Comparing on the latest {len(panel):,} rows; --max-rows takes more.", markup=False)
+    del understood  # and with it the rows before them
     names = listed(models) or []
     for name in names:
         evaluation.make_model(name, 0)  # a misspelt name is found before the first hour of fitting
     fits = origins * sum(1 if name in evaluation.DETERMINISTIC else seeds for name in names)
     with fits_bar(fits) as on_score:
         result = evaluation.compare(
-            understood.panel,
+            panel,
             names,
             protocol=protocol,  # type: ignore[arg-type]  # checked there
             seeds=seeds,
@@ -62,13 +67,13 @@ def compare(
         )
     summary = comparison.in_words(result)
     if as_json:
-        facts = {"summary": summary, "scores": result.rows(), "data": understood.facts()}
+        facts = {"summary": summary, "scores": result.rows(), "data": facts}
         typer.echo(json.dumps(facts, indent=1))
     else:
         rolled = f", {origins} origins" if origins > 1 else ""
-        title = f"{understood.name}: one step ahead, {protocol} protocol{rolled}"
+        heading = f"{title}: one step ahead, {protocol} protocol{rolled}"
         columns, lines = comparison.table(result, terse=True)
-        shown = Table(title=title, title_justify="left")
+        shown = Table(title=heading, title_justify="left")
         for index, column in enumerate(columns):
             shown.add_column(column, justify="left" if index == 0 else "right", no_wrap=index == 0)
         for line in lines:
@@ -76,5 +81,5 @@ def compare(
         console().print(shown)
         console().print(summary, markup=False)
     if report is not None:
-        comparison.page(result, understood.name).write(report)
+        comparison.page(result, title).write(report)
         words.print(f"Report: {report}", markup=False)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from varnn.regressor import VARNNRegressor
 
 _HORIZON = 24
+_TARGETS = 9_000_000  # rows times distances that are looked at in a backtest: the latest
 
 
 def forecast(
@@ -44,6 +45,9 @@ def forecast(
     origins: Annotated[int, typer.Option(help="Backtest: fit anew at so many origins.", min=1)] = 1,
     seeds: Annotated[int, typer.Option(help="Backtest: seeds to fit from.", min=1)] = 1,
     peers: Annotated[bool, typer.Option("--peers", help="Let each series see the others.")] = False,
+    max_rows: Annotated[
+        int | None, typer.Option(help="Latest rows to learn from, or to backtest on.", min=1)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Forecast the rows after the end of each series of a table.
@@ -83,11 +87,14 @@ def forecast(
     roles, facts, panel = understood.roles, understood.facts(), understood.panel
     del understood  # so that rows may go that are not learnt from
     if backtest:
+        panel = latest_rows(panel, max_rows or max(1, _TARGETS // steps))
         result = _judged(panel, steps, seeds, origins, foreseen, peers=peers)
         _show(result, as_json=as_json)
         return
     if model is None:
         model = VARNNRegressor(horizon=steps, known_inputs=foreseen, peers=peers)
+        if max_rows is not None:
+            model.set_params(max_rows=max_rows)
         panel = latest_rows(panel, model.max_rows)
         _fit(model, panel)
     coming = None

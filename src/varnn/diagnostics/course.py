@@ -45,14 +45,14 @@ class Course:
     memory: npt.NDArray[Any] | None = None
 
     @classmethod
-    def of(cls, model: Fitted, panel: Panel) -> Course:
-        """Follow a fitted model over a panel."""
-        memory = model.memory(panel)
+    def of(cls, model: Fitted, panel: Panel, *, memory: bool = True) -> Course:
+        """Follow a fitted model over a panel; of many rows the memory is large."""
+        kept = model.memory(panel) if memory else None
         if model.spread is None:
-            return cls(panel=panel, prediction=model.predict(panel), memory=memory)
+            return cls(panel=panel, prediction=model.predict(panel), memory=kept)
         found = model.predict_intervals(panel, np.array(LEVELS))
         return cls(
-            panel=panel, prediction=found.prediction, lower=found.lower, upper=found.upper, memory=memory
+            panel=panel, prediction=found.prediction, lower=found.lower, upper=found.upper, memory=kept
         )
 
     def part(self, panel: Panel) -> Course:

@@ -89,8 +89,7 @@ class FusedEngine:
         self.architecture = architecture
         self.inputs = inputs
         self.target = target
-        # Targets, and 1 where they are known.
-        self.ahead = None if ahead is None else (ahead.nan_to_num(0), (~ahead.isnan()).to(ahead.dtype))
+        self.ahead = ahead
         self.any_missing = bool(target.isnan().any())
         self.links_scalars = not (
             architecture.accumulate or architecture.activation_memory or self.any_missing
@@ -115,7 +114,7 @@ class FusedEngine:
         self._forward(work, weights)
         loss = self._grade(work)
         if self.ahead is not None:
-            loss += self._grade_ahead(work, weights, *self.ahead)
+            loss += self._grade_ahead(work, weights, self.ahead)
         if self.architecture.activation_memory:
             self._backward_with_activation(work, weights)
         else:
@@ -133,13 +132,13 @@ class FusedEngine:
         torch.mul(work.graded_error, -2 * share, out=work.graded_g)
         return torch.dot(work.graded_error_flat, work.graded_error_flat).mul_(share)
 
-    def _grade_ahead(self, work: Workspace, weights: Matrices, target: Tensor, known: Tensor) -> Tensor:
+    def _grade_ahead(self, work: Workspace, weights: Matrices, targets: Tensor) -> Tensor:
         """Give the loss of looking ahead, and write G_t."""
-        torch.index_select(target, 0, work.graded_rows_flat, out=work.ahead_target)
-        torch.index_select(known, 0, work.graded_rows_flat, out=work.ahead_known)
+        target = torch.index_select(targets, 0, work.graded_rows_flat, out=work.ahead_target)
         error = torch.addmm(weights.ahead_bias, work.graded_u, weights.ahead, out=work.ahead_g)
-        error.sub_(work.ahead_target).mul_(work.ahead_known)
-        counted = work.ahead_known.sum().clamp_(min=1)
+        unknown = torch.ne(target, target, out=work.ahead_unknown)  # NaN
+        error.sub_(target).masked_fill_(unknown, 0)
+        counted = (unknown.numel() - unknown.sum(dtype=error.dtype)).clamp_(min=1)
         loss = torch.dot(error.view(-1), error.view(-1)).div_(counted)
         error.mul_(2 / counted)
         return loss

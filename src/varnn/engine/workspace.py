@@ -78,7 +78,8 @@ class Workspace:
             later = (graded * batch, architecture.horizon - 1)
             self.graded_rows_flat = self.rows[-graded:].view(-1)
             self.graded_u = u_all[-graded:].flatten(0, 1)
-            self.ahead_known, self.ahead_target = like.new_empty(later), like.new_empty(later)
+            self.ahead_target = like.new_empty(later)
+            self.ahead_unknown = torch.empty_like(self.ahead_target, dtype=torch.bool)
             self.ahead_g = like.new_empty(later)  # d(prediction)
             self.ahead_g_of_step = self.ahead_g.view(graded, batch, -1).unbind()
 

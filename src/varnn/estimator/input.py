@@ -75,7 +75,7 @@ def _labels(y: Any, n_rows: int) -> FloatArray:
 
 
 def latest_rows(panel: Panel, most: int | None) -> Panel:
-    """Keep the rows to learn from, and say so where they are not all.
+    """Keep the rows to look at, and say so where they are not all.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def latest_rows(panel: Panel, most: int | None) -> Panel:
         return panel
     kept = panel.latest(most)
     logger.warning(
-        "learning from the latest %s of %s rows; max_rows=None takes all of them.",
+        "looking at the latest %s of %s rows: max_rows takes more.",
         f"{len(kept):,}",
         f"{len(panel):,}",
     )

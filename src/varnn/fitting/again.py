@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from varnn import memory
 from varnn.adaptation import Adaptation
 from varnn.fitted import Fitted, tails_of
 from varnn.fitting.candidates import Progress, stacked
@@ -42,6 +43,7 @@ def refit(
     on_epoch
         Called after each epoch with its line of the history, and ``progress``, the share of all done.
     """
+    memory.release()  # of what was chosen from
     config, best = settings.config(training), fitted.summary["best_epoch"]
     recipe = fitted.recipe.refitted(rows, settings.scale)
     prepared = recipe.rows(rows)
@@ -52,6 +54,7 @@ def refit(
     trained = train_members(members, config, Progress(sum(best), on_epoch))
     latest = prepared.latest(LATEST)
     del prepared, members  # of millions of rows they are large
+    memory.release()
     again = replace(
         fitted,
         recipe=recipe,

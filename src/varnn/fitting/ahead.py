@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from varnn import memory
 from varnn.fitted import Fitted
 from varnn.fitting.candidates import Candidate, Progress, candidates, stacked
 from varnn.fitting.settings import Settings
@@ -19,7 +20,7 @@ from varnn.training import Ahead, Epoch, Member, Trained, one_thread, train_memb
 
 logger = logging.getLogger(__name__)
 
-TARGETS = 12_000_000  # rows times distances that are learnt from: the latest
+TARGETS = 9_000_000  # rows times distances that are learnt from: the latest
 JUDGED = 5  # times fewer are judged on
 
 
@@ -75,6 +76,7 @@ def fit_forecaster(
             f"{most:,}",
             f"{len(training):,}",
         )
+    memory.release()  # of whatever was before
     training, rows = training.latest(most), None if rows is None else rows.latest(most)
     validation = None if validation is None else validation.latest(max(1, most // JUDGED))
     shown = foreseen(training, known)
@@ -106,16 +108,15 @@ def fit_forecaster(
         others = [choices[best].member(seed + index) for index in range(1, settings.ensemble)]
         members += train_members(others, config, progress)
     forecaster = assembled(choices[best], members)
+    ends = [one.best_epoch for one in members]
+    del choices, shown, judged  # of millions of rows they are large
+    memory.release()
     if validation is not None:
         forecaster = _judged(forecaster, validation, settings)
     if rows is None:
         return forecaster
-    again = _candidate_of(choices[best], foreseen(rows, known), known)
-    every = [
-        replace(again.member(seed + index), stop_after=one.best_epoch) for index, one in enumerate(members)
-    ]
-    network = replace(forecaster.network, weights=stacked(train_members(every, config, progress)))
-    return replace(forecaster, network=network)
+    again = train_members(_members_again(forecaster, rows, seed, ends), config, progress)
+    return replace(forecaster, network=replace(forecaster.network, weights=stacked(again)))
 
 
 def _candidate(
@@ -133,13 +134,16 @@ def _candidate(
     return _Candidate(replace(plain, architecture=architecture), direct, ahead)
 
 
-def _candidate_of(chosen: _Candidate, rows: Panel, known: Sequence[str]) -> _Candidate:
-    """Give the chosen candidate other rows to learn from, and none to be judged on."""
-    recipe, direct = chosen.plain.recipe, chosen.direct
-    prepared = recipe.rows(rows)
-    sight = Sight.of(rows, prepared, known, blind=recipe.blind, mean=direct.mean)
-    plain = replace(chosen.plain, training=prepared, validation=None)
-    return replace(chosen, plain=plain, ahead=Ahead(_left(direct, sight), None))
+def _members_again(forecaster: Forecaster, rows: Panel, seed: int, ends: list[int]) -> list[Member]:
+    """Give members of the chosen form other rows to learn from, and none to be judged on."""
+    recipe, direct, shown = forecaster.network.recipe, forecaster.direct, foreseen(rows, forecaster.known)
+    prepared = recipe.rows(shown)
+    sight = Sight.of(shown, prepared, forecaster.known, blind=recipe.blind, mean=direct.mean)
+    cell, ahead = forecaster.network.architecture, Ahead(_left(direct, sight), None)
+    return [
+        Member(cell, prepared, None, seed + index, ahead=ahead, stop_after=end)
+        for index, end in enumerate(ends)
+    ]
 
 
 def _left(direct: DirectPart, sight: Sight) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from varnn import memory
 from varnn.adaptation import FORGETTING, Adaptation
 from varnn.fitted import Fitted
 from varnn.fitting.candidates import Candidate
@@ -85,6 +86,7 @@ def adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> Adaptat
 
 def judged(fitted: Fitted, training: Panel, validation: Panel, *, intervals: bool) -> Fitted:
     """Choose on validation rows what is left to choose, and note how the model does beside simple ones."""
+    memory.release()  # of training
     review = Review.of(fitted, validation, JUDGED if intervals else 0)
     if fitted.recipe.linear is not None:
         fitted = replace(fitted, share=_share(review, validation))

@@ -28,7 +28,7 @@ Doubles = npt.NDArray[np.float64]
 CHANGES = 24  # of the label, looked back on
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # penalty a training row, for regressors of unit variance
 _NUMBERS = 1 << 23  # of regressors, that a regression learns from: those of the latest rows, and
-_NUMBERS_AT_ONCE = 1 << 20  # that are in memory together: 8 MB
+_NUMBERS_AT_ONCE = 1 << 18  # that are in memory together: 2 MB
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """The error on validation rows, by which the epoch to keep is chosen."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,20 @@ from varnn.engine import unpack
 from varnn.engine.scoring import score
 from varnn.errors import DataError
 from varnn.panel import Panel
+from varnn.stretches import stretches
 from varnn.training.config import put_on
-from varnn.windows import window_ends
+from varnn.windows import Rows, window_ends
+
+_HIDDEN_AT_ONCE = 1 << 14  # rows
+
+
+class _Part(NamedTuple):
+    """Some rows, with those before them that their windows begin in."""
+
+    arrays: tuple[Any, Any, Any]  # inputs, target and first rows
+    scored: Rows  # which of them are scored
+    target: npt.NDArray[np.float64]  # theirs
+    ahead: npt.NDArray[np.float32] | None  # and that of the rows after each
 
 
 class Judge:
@@ -26,8 +38,7 @@ class Judge:
         device: torch.device,
         ahead: npt.NDArray[np.float32] | None = None,
     ) -> None:
-        self.architecture = architecture
-        self.window = window
+        self.architecture, self.window = architecture, window
         # Rows with a full window, as in training; where a part is too short for any, all its rows.
         scored = window_ends(panel, window)
         if len(scored) == 0:
@@ -37,29 +48,36 @@ class Judge:
                 "the validation rows must hold at least one known target, and they hold none. "
                 "Change validation_fraction, or give a `validation` panel."
             )
-        self.scored = scored
         self.on_host = device.type == "cpu"
-        arrays = (panel.inputs, panel.target, panel.first_rows)
-        self.arrays: tuple[Any, ...] = (
-            arrays if self.on_host else tuple(put_on(device, one) for one in arrays)
-        )
-        self.target: npt.NDArray[np.float64] = panel.target[scored].astype(np.float64)
-        self.ahead = None if ahead is None else ahead[scored]
+        self.known = len(scored)
+        self.parts = []
+        # Looking ahead, hidden layers are needed: of so many rows at a time.
+        most = len(panel) if ahead is None else _HIDDEN_AT_ONCE
+        for one in stretches(panel, most=most, lead=window - 1):
+            first, last = np.searchsorted(scored, [one.rows.start, one.rows.stop])
+            here = scored[first:last]
+            arrays: tuple[Any, Any, Any] = (one.panel.inputs, one.panel.target, one.panel.first_rows)
+            if not self.on_host:
+                arrays = (put_on(device, arrays[0]), put_on(device, arrays[1]), put_on(device, arrays[2]))
+            within, target = here - one.rows.start + one.lead, panel.target[here].astype(np.float64)
+            self.parts.append(_Part(arrays, within, target, None if ahead is None else ahead[here]))
+        self.known_ahead = 0 if ahead is None else np.count_nonzero(~np.isnan(ahead[scored]))
 
     def __call__(self, flat: torch.Tensor) -> list[float]:
         """Score the weights in ``flat``, ([E,] P); on the CPU in NumPy, on views of the same memory."""
         members = flat.reshape(-1, flat.shape[-1])
         weights = unpack(self.architecture, members.numpy() if self.on_host else members)
-        inputs, target, first_rows = self.arrays
-        rows = (inputs, target, first_rows)
-        kept = self.ahead is not None
-        scores = score(self.architecture, weights, *rows, self.window, keep_hidden=kept)
-        losses = np.square(self.target - self._scored(scores.predictions)).mean(axis=1)
-        if self.ahead is not None:
-            later = np.square(self.ahead - self._scored(look_ahead(weights, scores.hidden)))
-            losses += np.nansum(later, axis=(1, 2)) / max(1, np.count_nonzero(~np.isnan(self.ahead)))
-        return [float(one) for one in losses]
+        squares, later = np.zeros(len(members)), np.zeros(len(members))
+        for part in self.parts:
+            rows, looks_ahead = part.arrays, part.ahead is not None
+            scores = score(self.architecture, weights, *rows, self.window, keep_hidden=looks_ahead)
+            errors = part.target - self._kept(scores.predictions, part)
+            squares += np.square(errors).sum(axis=1)
+            if part.ahead is not None:
+                beyond = part.ahead - self._kept(look_ahead(weights, scores.hidden), part)
+                later += np.nansum(np.square(beyond), axis=(1, 2))
+        return [float(one) for one in squares / self.known + later / max(1, self.known_ahead)]
 
-    def _scored(self, values: Any) -> npt.NDArray[np.float32]:
+    def _kept(self, values: Any, part: _Part) -> npt.NDArray[np.float32]:
         """Bring values (E, N, ...) home, and keep those of the rows that are scored."""
-        return np.asarray(values if self.on_host else values.cpu().numpy())[:, self.scored]
+        return np.asarray(values if self.on_host else values.cpu().numpy())[:, part.scored]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
+from varnn import memory
 from varnn.cell import Architecture
 from varnn.panel import Panel
 from varnn.training.config import TrainConfig, pick_device
@@ -63,6 +64,7 @@ def train_members(
         how: dict[str, Any] = {"ahead": one.ahead, "stop_after": one.stop_after}
         return train(one.architecture, *rows, config, one.seed, numbered, stop, **how)
 
+    memory.release()  # of whatever prepared the rows
     with one_thread():
         if pick_device(config.device).type != "cpu":
             first = members[0]
