@@ -136,6 +136,7 @@ def _candidate(
 
 def _members_again(forecaster: Forecaster, rows: Panel, seed: int, ends: list[int]) -> list[Member]:
     """Give members of the chosen form other rows to learn from, and none to be judged on."""
+    memory.release()  # of judging
     recipe, direct, shown = forecaster.network.recipe, forecaster.direct, foreseen(rows, forecaster.known)
     prepared = recipe.rows(shown)
     sight = Sight.of(shown, prepared, forecaster.known, blind=recipe.blind, mean=direct.mean)
@@ -170,16 +171,18 @@ def _error(forecaster: Forecaster, validation: Panel) -> float:
 
 def _judged(forecaster: Forecaster, validation: Panel, settings: Settings) -> Forecaster:
     """Fit the share of each head on validation rows, and how far off forecasts are."""
-    outcomes, outlook = _outcomes(validation, forecaster.horizon), forecaster.outlook(validation)
-    added, rest = outlook.added, outcomes - outlook.anchors
-    known = ~np.isnan(rest)
-    sizes = np.sum(np.square(added) * known, axis=0)
-    products = np.sum(np.where(known, added * rest, 0), axis=0)
-    shares = np.where(sizes > 0, np.clip(products / np.where(sizes > 0, sizes, 1), 0, 1), 1.0)
+    rest, outlook = _outcomes(validation, forecaster.horizon), forecaster.outlook(validation)
+    rest -= outlook.anchors
+    shares = np.ones(forecaster.horizon)
+    for index, (added, wanted) in enumerate(zip(outlook.added.T, rest.T, strict=True)):
+        known = ~np.isnan(wanted)
+        size = float(added[known] @ added[known])
+        if size > 0:
+            shares[index] = np.clip(added[known] @ wanted[known] / size, 0, 1)
     if forecaster.network.recipe.linear is None:
         shares[0] = 1.0  # there is nothing else to predict the first row from
     forecaster = replace(forecaster, shares=shares)
     if not settings.intervals:
         return forecaster
-    errors = np.where(known, rest - shares * added, np.nan)
-    return replace(forecaster, bands=Bands.of(errors, outlook.movement))
+    rest -= shares * outlook.added
+    return replace(forecaster, bands=Bands.of(rest, outlook.movement))

@@ -95,18 +95,19 @@ def adjusted(outcomes: Doubles, lower: Doubles, upper: Doubles, levels: Doubles)
         Factors.
     """
     rows, horizon = outcomes.shape
-    beyond = np.maximum(  # how often its reach each outcome is away: an interval holds what is up to 1
-        _over(outcomes[:, :, None], upper), _over(-outcomes[:, :, None], -lower)
-    )
+    beyond = np.empty(lower.shape)  # how often its reach each outcome is away: an interval holds up to 1
+    for distance in range(horizon):  # one after the other: of many rows all together are large
+        away, reach = outcomes[:, distance, None], (lower[:, distance], upper[:, distance])
+        beyond[:, distance] = np.maximum(_over(away, reach[1]), _over(-away, -reach[0]))
     factors = np.ones((rows + 1, horizon, len(levels)))
     for row in range(rows):
         factors[row + 1] = factors[row]
-        distance = np.arange(min(row + 1, horizon))
-        origin = row - distance  # whose outcome at this distance is row ``row``
-        missed = beyond[origin, distance] > factors[origin, distance]  # (k, L)
-        known = ~np.isnan(outcomes[origin, distance])
+        distances = np.arange(min(row + 1, horizon))
+        origin = row - distances  # whose outcome at this distance is row ``row``
+        missed = beyond[origin, distances] > factors[origin, distances]  # (k, L)
+        known = ~np.isnan(outcomes[origin, distances])
         change = _RATE * (missed - (1 - levels)) * known[:, None]
-        factors[row + 1, distance] = np.clip(factors[row + 1, distance] + change, _NARROWEST, _WIDEST)
+        factors[row + 1, distances] = np.clip(factors[row + 1, distances] + change, _NARROWEST, _WIDEST)
     return factors[:-1]
 
 

@@ -157,7 +157,8 @@ class Forecaster:
         outlook = self.outlook(panel)
         predictions = outlook.forecasts(self.shares)
         lower, upper = self.bands.reach(outlook.movement, levels)
-        outcomes = np.column_stack([panel.target, targets_ahead(panel, self.horizon)]) - predictions
+        outcomes = np.column_stack([panel.target, targets_ahead(panel, self.horizon)])
+        outcomes -= predictions
         for begin, end in pairwise(panel.starts):
             here = slice(int(begin), int(end))
             factors = adjusted(outcomes[here], lower[here], upper[here], levels)
@@ -167,7 +168,9 @@ class Forecaster:
         order = np.argsort(levels)
         lower[..., order] = np.minimum.accumulate(lower[..., order], axis=2)
         upper[..., order] = np.maximum.accumulate(upper[..., order], axis=2)
-        return predictions, predictions[:, :, None] + lower, predictions[:, :, None] + upper
+        lower += predictions[:, :, None]
+        upper += predictions[:, :, None]
+        return predictions, lower, upper
 
     def outlook(self, panel: Panel) -> "Outlook":
         """Look ahead from before each row, with the linear part and the network apart."""
