@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.errors import DataError
+from varnn.panel import Coded
 
 FloatArray = npt.NDArray[np.floating[Any]]
 
+_ROWS_AT_ONCE = 1 << 20
 _BLANK = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 
 
@@ -26,7 +28,7 @@ def numbers(column: nw.Series[Any], name: str) -> FloatArray:
         return np.asarray(column.cast(wanted).to_numpy(), dtype=kind)
     if column.null_count() == len(column):
         return np.full(len(column), np.nan)
-    if not _is_text(column):
+    if not is_text(column):
         raise DataError(
             f"column {name!r} must hold numbers; it holds {column.dtype}. "
             "Convert it, or leave it out with `inputs`."
@@ -41,7 +43,7 @@ def holds_numbers(column: nw.Series[Any]) -> bool:
 
 def is_nearly_numeric(column: nw.Series[Any]) -> bool:
     """Tell whether a text column was most likely meant as numbers (over half of it parses)."""
-    if not _is_text(column):
+    if not is_text(column):
         return False
     cells = [cell for cell in column.to_list() if not _is_blank(cell)]
     return bool(cells) and sum(_number(cell) is not None for cell in cells) * 2 > len(cells)
@@ -56,7 +58,7 @@ def times(column: nw.Series[Any], name: str) -> npt.NDArray[Any]:
         column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     try:
         if isinstance(column.dtype, nw.Datetime):
-            return np.asarray(column.to_numpy()).astype("datetime64[us]", copy=False)
+            return np.asarray(column.to_numpy())
         return np.asarray(column.to_list(), dtype="datetime64[us]")
     except (TypeError, ValueError):
         raise DataError(
@@ -65,17 +67,36 @@ def times(column: nw.Series[Any], name: str) -> npt.NDArray[Any]:
         ) from None
 
 
-def names(column: nw.Series[Any], name: str) -> npt.NDArray[Any]:
+def coded(column: nw.Series[Any], name: str) -> Coded:
     """Read a column as the series that each row is of; no cell may be empty."""
     _refuse_empty_cells(column, "series", name, "give them a name")
-    return np.asarray(column.to_list())
+    try:
+        import pyarrow
+
+        arrow = column.to_arrow()
+    except (ImportError, TypeError, ValueError):  # no Arrow here, or a column of mixed things
+        return Coded.of(np.asarray(column.to_list()))
+    if not pyarrow.types.is_dictionary(arrow.type):
+        arrow = arrow.dictionary_encode()
+    return _numbered(arrow.dictionary.to_pylist(), arrow.indices.to_numpy(zero_copy_only=False))
+
+
+def _numbered(values: list[object], indices: npt.NDArray[Any]) -> Coded:
+    """Give values numbers as they first appear, where they stand in a list of any order."""
+    found: list[int] = []
+    for begin in range(0, len(indices), _ROWS_AT_ONCE):  # all at once they would be sorted
+        fresh, first = np.unique(indices[begin : begin + _ROWS_AT_ONCE], return_index=True)
+        seen = set(found)
+        found += [int(one) for one in fresh[np.argsort(first)] if one not in seen]
+    places = np.zeros(len(values), np.int32)
+    places[found] = np.arange(len(found))
+    return Coded(tuple(str(values[index]) for index in found), places[indices])
 
 
 def _refuse_empty_cells(column: nw.Series[Any], role: str, name: str, otherwise: str) -> None:
-    blank = column.is_null()
-    if column.dtype == nw.String:  # a CSV file has no other way to leave text out
-        blank = blank | (column == "").fill_null(False)
-    empty = np.asarray(blank.to_numpy())
+    empty = np.asarray(column.is_null().to_numpy())
+    if is_text(column) and "" in column.unique().to_list():  # CSV has no other way to leave text out
+        empty = empty | np.asarray((column.cast(nw.String) == "").fill_null(False).to_numpy())
     if empty.any():
         raise DataError(
             f"{role} column {name!r} must have a value in every row; row {int(np.argmax(empty))} is empty. "
@@ -83,7 +104,8 @@ def _refuse_empty_cells(column: nw.Series[Any], role: str, name: str, otherwise:
         )
 
 
-def _is_text(column: nw.Series[Any]) -> bool:
+def is_text(column: nw.Series[Any]) -> bool:
+    """Tell whether a column holds words."""
     return column.dtype in (nw.String, nw.Object, nw.Categorical) or isinstance(column.dtype, nw.Enum)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from varnn import baselines
+from varnn import baselines, memory
 from varnn.backtest import Backtest, backtest
 from varnn.cell import VARIANTS
 from varnn.errors import ConfigError
@@ -121,6 +121,7 @@ def compare(
         for seed in range(2025, 2025 + (1 if name in DETERMINISTIC else seeds)):
             predictions, seconds = [], []
             for block in blocks:
+                memory.release()  # of the model before
                 fitted = kept[name] = make(seed)
                 began = time.perf_counter()
                 _fit(fitted, block.parts, on_epoch)

@@ -17,6 +17,7 @@ from varnn.errors import DataError, OutputError, require
 STANDARD = Path("-")  # standard input, or output
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 _LARGE = 1 << 23  # bytes of a table from which on memory matters more than a few milliseconds
+_ANY = 2**31 - 1
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
@@ -64,7 +65,9 @@ def _parsed(file: Any, path: Path) -> Any:
         # Parquet is read from its end, which a pipe does not have.
         whole = path if path != STANDARD else io.BytesIO(file.read())
         # Not parquet.read_table: it holds the file's bytes beside the table, and cuts columns into groups.
-        return parquet.ParquetFile(whole, pre_buffer=False).read()
+        schema = parquet.ParquetFile(whole).schema_arrow
+        texts = [one.name for one in schema if one.type in (pyarrow.string(), pyarrow.large_string())]
+        return parquet.ParquetFile(whole, pre_buffer=False, read_dictionary=texts).read()
     source = file
     if head.startswith(_GZIP) or path.suffix.lower() == ".gz":
         source = gzip.GzipFile(fileobj=file)
@@ -74,34 +77,46 @@ def _parsed(file: Any, path: Path) -> Any:
     first_line = beginning.partition(b"\n")[0]
     delimiter = max(",;\t", key=lambda one: first_line.count(one.encode()))  # a comma, if there is none
     options = csv.ParseOptions(delimiter=delimiter)
+    # Texts as numbers of a list of them: names of series come ten million times.
+    texts = csv.ConvertOptions(auto_dict_encode=True, auto_dict_max_cardinality=_ANY)
     if source.seekable():
         try:  # block by block, which needs half the memory: kinds of columns are read off the first block ...
-            return csv.open_csv(source, parse_options=options).read_all()
+            return csv.open_csv(source, parse_options=options, convert_options=texts).read_all()
         except pyarrow.ArrowInvalid:
             source.seek(0)  # ... and what comes later may not fit them
-    return csv.read_csv(source, parse_options=options)
+    return csv.read_csv(source, parse_options=options, convert_options=texts)
 
 
 def _join_blocks(columns: dict[str, Any]) -> None:
-    """Bring each column of floats into one piece, so that later stages can take it as it is."""
-    import numpy as np
-    import pyarrow
+    """Bring columns of numbers, times and names into one piece each, which later stages take as it is."""
+    from pyarrow import types
 
     for name in columns:
         kind = columns[name].type
-        if not pyarrow.types.is_floating(kind) or columns[name].num_chunks == 1:
-            continue
-        joined, done = np.empty(len(columns[name]), kind.to_pandas_dtype()), 0
-        blocks = columns[name].chunks[::-1]
-        columns[name] = None  # each block is let go once it is copied: few numbers are held twice
-        while blocks:
-            block = blocks.pop().to_numpy(zero_copy_only=False)
-            joined[done : done + len(block)] = block
-            done += len(block)
-            if len(blocks) % 16 == 0:  # else Arrow keeps them for tables to come
-                del block
-                memory.release()
-        columns[name] = pyarrow.array(joined)
+        if types.is_dictionary(kind):
+            columns[name] = columns[name].unify_dictionaries().combine_chunks()
+        elif types.is_floating(kind) or types.is_timestamp(kind):
+            blocks = columns[name].chunks[::-1]
+            columns[name] = None
+            columns[name] = blocks[0] if len(blocks) == 1 else _joined(blocks, kind)
+    memory.release()
+
+
+def _joined(blocks: list[Any], kind: Any) -> Any:
+    """Join blocks, the first of which is the last; each is let go once it is copied."""
+    import numpy as np
+    import pyarrow
+
+    stored = f"datetime64[{kind.unit}]" if pyarrow.types.is_timestamp(kind) else kind.to_pandas_dtype()
+    joined, done = np.empty(sum(map(len, blocks)), stored), 0
+    while blocks:
+        block = blocks.pop().to_numpy(zero_copy_only=False)
+        joined[done : done + len(block)] = block
+        done += len(block)
+        if len(blocks) % 16 == 0:  # else Arrow keeps them for tables to come
+            del block
+            memory.release()
+    return pyarrow.array(joined, type=kind)
 
 
 def check_writable(path: Path) -> None:

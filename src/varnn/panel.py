@@ -7,26 +7,24 @@ series and in time order, its numbers are finite or NaN (missing), its shapes ag
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from varnn import memory
-from varnn.errors import DataError, nearest
+from varnn.errors import DataError
 from varnn.files import read_table
 
 if TYPE_CHECKING:
-    import narwhals
     from narwhals.typing import IntoDataFrame
-
-    Columns = dict[str, narwhals.Series[Any]]
 
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.int64]
 RowNumbers = npt.NDArray[np.signedinteger[Any]]
 
 _LARGEST = 1e100
+_ROWS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -125,11 +123,9 @@ class Panel:
                 f"it has shape {target.shape}."
             )
         names = tuple(input_names) if input_names is not None else default_names(inputs.shape[1])
-        return _grouped(
-            inputs,
-            target,
-            series=None if series is None else np.asarray(series),
-            time=None if time is None else np.asarray(time),
+        return grouped(
+            {"inputs": inputs, "target": target, "time": None if time is None else np.asarray(time)},
+            series=None if series is None else Coded.of(np.asarray(series)),
             input_names=names,
             target_name=target_name,
         )
@@ -166,6 +162,8 @@ class Panel:
         >>> panel.input_names, panel.target.tolist()
         (('heat',), [7.0, 9.0])
         """
+        from varnn.tables import columns_of, from_columns  # narwhals: only for those who have tables
+
         return from_columns(columns_of(frame), target=target, time=time, series=series, inputs=inputs)
 
     @classmethod
@@ -190,6 +188,8 @@ class Panel:
         >>> Panel.read(path, target="load", time="date").inputs
         array([[20.5], [ nan]])
         """
+        from varnn.tables import columns_of, from_columns
+
         columns = columns_of(read_table(Path(path)))
         return from_columns(columns, target=target, time=time, series=series, inputs=inputs)
 
@@ -314,70 +314,51 @@ class Panel:
         return ordered
 
 
-def columns_of(frame: "IntoDataFrame") -> "Columns":
-    """Give the columns of a pandas, polars or pyarrow table by name."""
-    import narwhals as nw
+class Coded(NamedTuple):
+    """Which series each row belongs to: names, numbered as they first appear, and a number for each row."""
 
-    table = nw.from_native(frame, eager_only=True)
-    return {name: table[name] for name in table.columns}
+    names: tuple[str, ...]
+    codes: RowNumbers
 
+    @classmethod
+    def of(cls, values: npt.NDArray[Any]) -> "Coded":
+        """Give values numbers.
 
-def from_columns(
-    table: "Columns",
-    *,
-    target: str | None,
-    time: str | None = None,
-    series: str | None = None,
-    inputs: Sequence[str] | None = None,
-) -> Panel:
-    """Make a panel from columns, which are taken out of the mapping one by one.
+        Examples
+        --------
+        >>> coded = Coded.of(np.array(["b", "a", "b"]))
+        >>> coded.names, coded.codes.tolist()
+        (('b', 'a'), [0, 1, 0])
+        """
+        unique, first, codes = np.unique(values, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        return cls(tuple(str(unique[index]) for index in order), np.argsort(order)[codes])
 
-    A file's columns then are not in memory twice. The arguments are those of :meth:`Panel.from_frame`.
-    """
-    from varnn import columns
+    def grouping(self) -> tuple[IntArray, RowNumbers]:
+        """Give the place at which each series begins, (S + 1,), and the row at each place, (N,).
 
-    names = list(table)
-    n_rows = len(next(iter(table.values()), ()))
-    if n_rows == 0:
-        raise DataError("a panel needs at least one row; the table has columns but no rows.")
-    for role, column in (("target", target), ("time", time), ("series", series)):
-        if column is not None and column not in table:
-            raise DataError(f"{role} column {column!r} is not in the table. {nearest(column, names)}")
-    ignored: list[str] = []
-    if inputs is None:
-        chosen = [one for one in names if one not in {target, time, series}]
-        ignored = [one for one in chosen if _is_words(table[one])]
-        chosen = [one for one in chosen if one not in ignored]
-    else:
-        chosen = list(dict.fromkeys(inputs))
-        for column in chosen:
-            if column not in table:
-                raise DataError(f"input column {column!r} is not in the table. {nearest(column, names)}")
-            if column == target:
-                raise DataError(
-                    f"the target {target!r} cannot also be an input: it is not known when its "
-                    "own row is predicted. Take it out of `inputs`."
-                )
-    times = None if time is None else columns.times(table[time], time)
-    groups = None if series is None else columns.names(table[series], series)
-    labels = np.full(n_rows, np.nan) if target is None else columns.numbers(table.pop(target), target)
-    side_by_side = _side_by_side([columns.numbers(table.pop(one), one) for one in chosen], n_rows)
-    memory.release()  # of the columns
-    return _grouped(
-        side_by_side,
-        labels,
-        series=groups,
-        time=times,
-        input_names=tuple(chosen),
-        target_name="y" if target is None else target,
-        ignored=tuple(ignored),
-    )
+        Rows of a series stay in their order. They are gone through block by block: sorted all at once, ten
+        million of them would take three times the memory.
 
-
-def _side_by_side(wide: list[FloatArray], n_rows: int) -> FloatArray:
-    if not wide:
-        return np.empty((n_rows, 0))
-    return wide[0][:, None] if len(wide) == 1 else np.column_stack(wide)
+        Examples
+        --------
+        >>> starts, rows = Coded(("b", "a"), np.array([0, 1, 0])).grouping()
+        >>> starts.tolist(), rows.tolist()
+        ([0, 2, 3], [0, 2, 1])
+        """
+        rows, size = _row_numbers(len(self.codes)), len(self.names)
+        blocks = [slice(begin, begin + _ROWS_AT_ONCE) for begin in range(0, len(rows), _ROWS_AT_ONCE)]
+        counts = [np.bincount(self.codes[block], minlength=size) for block in blocks]
+        starts = np.concatenate([[0], np.cumsum(np.sum(counts, axis=0))])
+        if np.any(self.codes[1:] < self.codes[:-1]):
+            free = starts[:-1].copy()  # the first place of each series that is not taken yet
+            for block, count in zip(blocks, counts, strict=True):
+                within = np.argsort(self.codes[block], kind="stable")
+                codes = self.codes[block][within]
+                ranks = np.arange(len(codes)) - (np.cumsum(count) - count)[codes]
+                rows[free[codes] + ranks] = block.start + within
+                free += count
+        return starts, rows
 
 
 def _row_numbers(count: int) -> RowNumbers:
@@ -401,47 +382,43 @@ def _floats(values: npt.ArrayLike | None, what: str) -> FloatArray:
     return array
 
 
-def _grouped(
-    inputs: FloatArray,
-    target: FloatArray,
+def grouped(
+    values: dict[str, Any],
     *,
-    series: npt.NDArray[Any] | None,
-    time: npt.NDArray[Any] | None,
+    series: "Coded | None",
     input_names: tuple[str, ...],
     target_name: str,
     ignored: tuple[str, ...] = (),
 ) -> Panel:
-    """Bring the rows of each series together, in the order in which the series first appear."""
-    n_rows = len(target)
+    """Bring the rows of each series together, in the order in which the series first appear.
+
+    Inputs, target and time (or None) are taken out of ``values`` one by one, so that few are held twice.
+    """
+    n_rows = len(values["target"])
     if n_rows == 0:
         raise DataError("a panel needs at least one row; the data are empty (0 samples).")
-    if len(input_names) == inputs.shape[1]:  # otherwise Panel itself complains
-        _refuse_unusable(inputs, input_names)
-    _refuse_unusable(target[:, None], (target_name,))
-    for role, values in (("series", series), ("time", time)):
-        if values is not None and values.shape != (n_rows,):
+    if len(input_names) == values["inputs"].shape[1]:  # otherwise Panel itself complains
+        _refuse_unusable(values["inputs"], input_names)
+    _refuse_unusable(values["target"][:, None], (target_name,))
+    for role, one in (("series", None if series is None else series.codes), ("time", values["time"])):
+        if one is not None and one.shape != (n_rows,):
             raise DataError(
-                f"`{role}` must hold one value per row, shape ({n_rows},); it has shape {values.shape}."
+                f"`{role}` must hold one value per row, shape ({n_rows},); it has shape {one.shape}."
             )
-    order = _row_numbers(n_rows)
-    starts = np.array([0, n_rows])
-    ids: tuple[str, ...] = ("0",)
-    if series is not None:
-        unique, first, code = np.unique(series, return_index=True, return_inverse=True)
-        rank = np.argsort(np.argsort(first))[code]  # 0 for the series seen first
-        order = np.argsort(rank, kind="stable").astype(order.dtype)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(rank))])
-        ids = tuple(str(unique[index]) for index in np.argsort(first))
-    if series is not None and np.any(np.diff(order) < 0):
-        inputs, target = inputs[order], target[order]
-        time = None if time is None else time[order]
+    series = Coded(("0",), np.zeros(n_rows, np.int8)) if series is None else series
+    starts, order = series.grouping()
+    if np.any(series.codes[1:] < series.codes[:-1]):
+        for name in values:
+            values[name] = None if values[name] is None else values[name][order]
+            memory.release()  # of what it was before
+    inputs, target, time = (values.pop(name) for name in ("inputs", "target", "time"))
     if time is not None:
-        _refuse_unordered(time, starts, ids, order)
+        _refuse_unordered(time, starts, series.names, order)
     return Panel(
         inputs=inputs,
         target=target,
         starts=starts.astype(np.int64),
-        ids=ids,
+        ids=series.names,
         input_names=input_names,
         target_name=target_name,
         time=time,
@@ -481,18 +458,3 @@ def _refuse_unordered(
         f"time must increase within each series; {where}row {order[row]} {kind} {time[row]} "
         f"after {time[row - 1]}. Sort the rows by time and drop repeats, or name the `series` column."
     )
-
-
-def _is_words(column: Any) -> bool:
-    """Tell whether an unnamed column is text to leave out (and not a number column with a bad cell)."""
-    from varnn import columns
-
-    if columns.holds_numbers(column):  # quicker than to read them twice
-        return False
-    try:
-        columns.numbers(column, column.name)
-    except DataError:
-        if columns.is_nearly_numeric(column):
-            raise
-        return True
-    return False

@@ -26,10 +26,15 @@ def pieces(model: "VARNNRegressor", table: Table, levels: Sequence[float]) -> It
     in_order = panel.is_in_caller_order
     target = panel.target if in_order else panel.in_caller_order(panel.target)
     for rows, found in _predicted(model, table, levels, in_order=in_order):
-        columns: Columns = {name: column[rows].to_arrow() for name, column in table.kept.items()}
+        columns: Columns = {name: _plain(column[rows].to_arrow()) for name, column in table.kept.items()}
         if table.labelled:
             columns[panel.target_name] = target[rows]
         yield {**columns, **_named(found, levels)}
+
+
+def _plain(column: Any) -> Any:
+    """Spell out texts that are numbers of a list."""
+    return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
 
 
 def _predicted(

@@ -7,7 +7,7 @@ times do not increase from row to row: it then is the first text column within w
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -17,12 +17,11 @@ from varnn import columns
 from varnn.cli.options import NONE
 from varnn.errors import DataError
 from varnn.files import STANDARD, read_table
-from varnn.panel import Panel, columns_of, from_columns
-
-if TYPE_CHECKING:
-    from varnn.panel import Columns
+from varnn.panel import Coded, Panel
+from varnn.tables import Columns, columns_of, from_columns
 
 _SHOWN = 6  # names of inputs in a summary
+_ROWS_AT_ONCE = 1 << 20
 _LOOKED_AT = 100_000  # rows the sampling step is read from
 
 
@@ -43,7 +42,7 @@ class Table:
     panel: Panel
     roles: Roles
     labelled: bool
-    kept: "Columns"  # time and series as they were, for tables of results
+    kept: Columns  # time and series as they were, for tables of results
 
     def facts(self) -> dict[str, Any]:
         """Give what was understood, as plain values."""
@@ -119,7 +118,7 @@ def read(
     )
 
 
-def _roles(table: "Columns", time: str | None, series: str | None, taken: set[str]) -> Roles:
+def _roles(table: Columns, time: str | None, series: str | None, taken: set[str]) -> Roles:
     """Guess what is not given."""
     free = [name for name in table if name not in taken]
     guessed = set()
@@ -128,7 +127,7 @@ def _roles(table: "Columns", time: str | None, series: str | None, taken: set[st
         time = dates[0] if dates else NONE
         guessed |= {"time"} if dates else set()
     if series is None:
-        words = [name for name in free if table[name].dtype == nw.String and name != time]
+        words = [name for name in free if columns.is_text(table[name]) and name != time]
         found = next(_series(table, words, time), NONE) if words and time in table else NONE
         guessed |= {"series"} if found != NONE else set()
         series = found
@@ -139,25 +138,35 @@ def _roles(table: "Columns", time: str | None, series: str | None, taken: set[st
     )
 
 
-def _series(table: "Columns", words: Sequence[str], time: str) -> Iterator[str]:
+def _series(table: Columns, words: Sequence[str], time: str) -> Iterator[str]:
     """Find text columns within which times increase, if they do not over all rows."""
     if table[time].is_null().any():
         return  # the panel says what is wrong with it
     moments = columns.times(table[time], time)
-    if _increases(moments, np.zeros(len(moments), np.int64)):
+    if np.all(moments[1:] > moments[:-1]):
         return
     for name in words:
-        codes = np.unique(np.asarray(table[name].to_list(), dtype=str), return_inverse=True)[1]
-        if _increases(moments, codes):
+        if not table[name].is_null().any() and _increases(moments, columns.coded(table[name], name)):
             yield name
 
 
-def _increases(moments: npt.NDArray[Any], codes: npt.NDArray[np.int64]) -> bool:
+def _increases(moments: npt.NDArray[Any], series: Coded) -> bool:
     """Tell whether times increase within each series; series of a row each, as notes would make, are none."""
-    order = np.argsort(codes, kind="stable")
-    same = np.diff(codes[order]) == 0
-    later = moments[order][1:] > moments[order][:-1]
-    return bool(np.all(later[same])) and (2 * same.sum() >= len(same))
+    if 2 * (len(moments) - len(series.names)) < len(moments) - 1:
+        return False
+    last, begun = np.empty(len(series.names), moments.dtype), np.zeros(len(series.names), np.bool_)
+    for begin in range(0, len(moments), _ROWS_AT_ONCE):  # all at once they would be sorted
+        codes, times = (one[begin : begin + _ROWS_AT_ONCE] for one in (series.codes, moments))
+        order = np.argsort(codes, kind="stable")
+        codes, times = codes[order], times[order]
+        same = codes[1:] == codes[:-1]
+        first, final = np.append(True, ~same), np.append(~same, True)
+        known = begun[codes[first]]
+        on = np.append(times[1:][same] > times[:-1][same], (times[first] > last[codes[first]])[known])
+        if not on.all():
+            return False
+        last[codes[final]], begun[codes[final]] = times[final], True
+    return True
 
 
 def _missing(values: npt.NDArray[Any]) -> float:

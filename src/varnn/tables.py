@@ -1,0 +1,93 @@
+"""A table's columns by name -> Panel: which of them is what, and which are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+
+from varnn import columns, memory
+from varnn.errors import DataError, nearest
+from varnn.panel import FloatArray, Panel, grouped
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
+Columns = dict[str, nw.Series[Any]]
+
+
+def columns_of(frame: IntoDataFrame) -> Columns:
+    """Give the columns of a pandas, polars or pyarrow table by name."""
+    table = nw.from_native(frame, eager_only=True)
+    return {name: table[name] for name in table.columns}
+
+
+def from_columns(
+    table: Columns,
+    *,
+    target: str | None,
+    time: str | None = None,
+    series: str | None = None,
+    inputs: Sequence[str] | None = None,
+) -> Panel:
+    """Make a panel from columns, which are taken out of the mapping one by one.
+
+    A file's columns then are not in memory twice. The arguments are those of :meth:`Panel.from_frame`.
+    """
+    names = list(table)
+    n_rows = len(next(iter(table.values()), ()))
+    if n_rows == 0:
+        raise DataError("a panel needs at least one row; the table has columns but no rows.")
+    for role, column in (("target", target), ("time", time), ("series", series)):
+        if column is not None and column not in table:
+            raise DataError(f"{role} column {column!r} is not in the table. {nearest(column, names)}")
+    ignored: list[str] = []
+    if inputs is None:
+        chosen = [one for one in names if one not in {target, time, series}]
+        ignored = [one for one in chosen if _is_words(table[one])]
+        chosen = [one for one in chosen if one not in ignored]
+    else:
+        chosen = list(dict.fromkeys(inputs))
+        for column in chosen:
+            if column not in table:
+                raise DataError(f"input column {column!r} is not in the table. {nearest(column, names)}")
+            if column == target:
+                raise DataError(
+                    f"the target {target!r} cannot also be an input: it is not known when its "
+                    "own row is predicted. Take it out of `inputs`."
+                )
+    groups = None if series is None else columns.coded(table[series], series)
+    values: dict[str, Any] = {"time": None if time is None else columns.times(table[time], time)}
+    values["target"] = (
+        np.full(n_rows, np.nan) if target is None else columns.numbers(table.pop(target), target)
+    )
+    values["inputs"] = _side_by_side([columns.numbers(table.pop(one), one) for one in chosen], n_rows)
+    memory.release()  # of the columns
+    return grouped(
+        values,
+        series=groups,
+        input_names=tuple(chosen),
+        target_name="y" if target is None else target,
+        ignored=tuple(ignored),
+    )
+
+
+def _side_by_side(wide: list[FloatArray], n_rows: int) -> FloatArray:
+    if not wide:
+        return np.empty((n_rows, 0))
+    return wide[0][:, None] if len(wide) == 1 else np.column_stack(wide)
+
+
+def _is_words(column: Any) -> bool:
+    """Tell whether an unnamed column is text to leave out (and not a number column with a bad cell)."""
+    if columns.holds_numbers(column):  # quicker than to read them twice
+        return False
+    try:
+        columns.numbers(column, column.name)
+    except DataError:
+        if columns.is_nearly_numeric(column):
+            raise
+        return True
+    return False
