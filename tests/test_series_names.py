@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
-from varnn import Panel, columns, files, panel
+from varnn import Panel, columns, files, grouping
 from varnn.cli import table
 from varnn.files import read_table
-from varnn.panel import Coded
+from varnn.grouping import Coded
 
 NAMES = st.lists(st.sampled_from(["b", "a", "Ω", "a b", "0", "1"]), min_size=1, max_size=40)
 
 
 @pytest.fixture(autouse=True)
 def few_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (columns, panel, table):
+    for module in (columns, grouping, table):
         monkeypatch.setattr(module, "_ROWS_AT_ONCE", 7)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.errors import DataError
-from varnn.panel import Coded
+from varnn.grouping import Coded
 
 FloatArray = npt.NDArray[np.floating[Any]]
 

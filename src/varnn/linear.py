@@ -22,7 +22,8 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from varnn.panel import FloatArray, IntArray, Panel
+from varnn.grouping import IntArray
+from varnn.panel import FloatArray, Panel
 from varnn.stretches import carrying, stretches
 
 Doubles = npt.NDArray[np.float64]

@@ -7,7 +7,7 @@ series and in time order, its numbers are finite or NaN (missing), its shapes ag
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +15,16 @@ import numpy.typing as npt
 from varnn import memory
 from varnn.errors import DataError
 from varnn.files import read_table
+from varnn.grouping import Coded, IntArray, RowNumbers, row_numbers
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
+    from varnn.tables import Columns
+
 FloatArray = npt.NDArray[np.floating[Any]]
-IntArray = npt.NDArray[np.int64]
-RowNumbers = npt.NDArray[np.signedinteger[Any]]
 
 _LARGEST = 1e100
-_ROWS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -123,7 +123,7 @@ class Panel:
                 f"it has shape {target.shape}."
             )
         names = tuple(input_names) if input_names is not None else default_names(inputs.shape[1])
-        return grouped(
+        return _grouped(
             {"inputs": inputs, "target": target, "time": None if time is None else np.asarray(time)},
             series=None if series is None else Coded.of(np.asarray(series)),
             input_names=names,
@@ -162,7 +162,7 @@ class Panel:
         >>> panel.input_names, panel.target.tolist()
         (('heat',), [7.0, 9.0])
         """
-        from varnn.tables import columns_of, from_columns  # narwhals: only for those who have tables
+        from varnn.tables import columns_of  # narwhals: only for those who have tables
 
         return from_columns(columns_of(frame), target=target, time=time, series=series, inputs=inputs)
 
@@ -188,14 +188,14 @@ class Panel:
         >>> Panel.read(path, target="load", time="date").inputs
         array([[20.5], [ nan]])
         """
-        from varnn.tables import columns_of, from_columns
+        from varnn.tables import columns_of
 
         columns = columns_of(read_table(Path(path)))
         return from_columns(columns, target=target, time=time, series=series, inputs=inputs)
 
     def __post_init__(self) -> None:
         if len(self.rows) != len(self.target):
-            object.__setattr__(self, "rows", _row_numbers(len(self.target)))
+            object.__setattr__(self, "rows", row_numbers(len(self.target)))
         if len(self.input_names) != self.inputs.shape[1]:
             raise DataError(
                 f"there must be one name per input; {self.inputs.shape[1]} inputs came with "
@@ -314,58 +314,6 @@ class Panel:
         return ordered
 
 
-class Coded(NamedTuple):
-    """Which series each row belongs to: names, numbered as they first appear, and a number for each row."""
-
-    names: tuple[str, ...]
-    codes: RowNumbers
-
-    @classmethod
-    def of(cls, values: npt.NDArray[Any]) -> "Coded":
-        """Give values numbers.
-
-        Examples
-        --------
-        >>> coded = Coded.of(np.array(["b", "a", "b"]))
-        >>> coded.names, coded.codes.tolist()
-        (('b', 'a'), [0, 1, 0])
-        """
-        unique, first, codes = np.unique(values, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        return cls(tuple(str(unique[index]) for index in order), np.argsort(order)[codes])
-
-    def grouping(self) -> tuple[IntArray, RowNumbers]:
-        """Give the place at which each series begins, (S + 1,), and the row at each place, (N,).
-
-        Rows of a series stay in their order. They are gone through block by block: sorted all at once, ten
-        million of them would take three times the memory.
-
-        Examples
-        --------
-        >>> starts, rows = Coded(("b", "a"), np.array([0, 1, 0])).grouping()
-        >>> starts.tolist(), rows.tolist()
-        ([0, 2, 3], [0, 2, 1])
-        """
-        rows, size = _row_numbers(len(self.codes)), len(self.names)
-        blocks = [slice(begin, begin + _ROWS_AT_ONCE) for begin in range(0, len(rows), _ROWS_AT_ONCE)]
-        counts = [np.bincount(self.codes[block], minlength=size) for block in blocks]
-        starts = np.concatenate([[0], np.cumsum(np.sum(counts, axis=0))])
-        if np.any(self.codes[1:] < self.codes[:-1]):
-            free = starts[:-1].copy()  # the first place of each series that is not taken yet
-            for block, count in zip(blocks, counts, strict=True):
-                within = np.argsort(self.codes[block], kind="stable")
-                codes = self.codes[block][within]
-                ranks = np.arange(len(codes)) - (np.cumsum(count) - count)[codes]
-                rows[free[codes] + ranks] = block.start + within
-                free += count
-        return starts, rows
-
-
-def _row_numbers(count: int) -> RowNumbers:
-    """Count rows from 0; in four bytes each where these do, as a long table feels it."""
-    return np.arange(count, dtype=np.int32 if count <= np.iinfo(np.int32).max else np.int64)
-
-
 def default_names(count: int) -> tuple[str, ...]:
     """Name inputs that came without names: x0, x1, ..."""
     return tuple(f"x{index}" for index in range(count))
@@ -382,10 +330,27 @@ def _floats(values: npt.ArrayLike | None, what: str) -> FloatArray:
     return array
 
 
-def grouped(
+def from_columns(
+    table: "Columns",
+    *,
+    target: str | None,
+    time: str | None = None,
+    series: str | None = None,
+    inputs: Sequence[str] | None = None,
+) -> Panel:
+    """Make a panel from columns, which are taken out of the mapping one by one.
+
+    A file's columns then are not in memory twice. The arguments are those of :meth:`Panel.from_frame`.
+    """
+    from varnn.tables import gathered
+
+    return _grouped(**gathered(table, target=target, time=time, series=series, inputs=inputs)._asdict())
+
+
+def _grouped(
     values: dict[str, Any],
     *,
-    series: "Coded | None",
+    series: Coded | None,
     input_names: tuple[str, ...],
     target_name: str,
     ignored: tuple[str, ...] = (),

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from varnn.panel import FloatArray, IntArray, Panel
+from varnn.grouping import IntArray
+from varnn.panel import FloatArray, Panel
 
 ROWS_AT_ONCE = 1 << 17
 

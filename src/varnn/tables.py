@@ -1,16 +1,17 @@
-"""A table's columns by name -> Panel: which of them is what, and which are left out."""
+"""A table's columns by name -> numbers, times and names of series: what is what, and what is left out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 
 from varnn import columns, memory
+from varnn.columns import FloatArray
 from varnn.errors import DataError, nearest
-from varnn.panel import FloatArray, Panel, grouped
+from varnn.grouping import Coded
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -24,18 +25,25 @@ def columns_of(frame: IntoDataFrame) -> Columns:
     return {name: table[name] for name in table.columns}
 
 
-def from_columns(
+class Gathered(NamedTuple):
+    """What a table holds, by its use."""
+
+    values: dict[str, Any]  # inputs (N, D), target (N,), and time (N,) or None
+    series: Coded | None
+    input_names: tuple[str, ...]
+    target_name: str
+    ignored: tuple[str, ...]  # columns that hold no numbers
+
+
+def gathered(
     table: Columns,
     *,
     target: str | None,
-    time: str | None = None,
-    series: str | None = None,
-    inputs: Sequence[str] | None = None,
-) -> Panel:
-    """Make a panel from columns, which are taken out of the mapping one by one.
-
-    A file's columns then are not in memory twice. The arguments are those of :meth:`Panel.from_frame`.
-    """
+    time: str | None,
+    series: str | None,
+    inputs: Sequence[str] | None,
+) -> Gathered:
+    """Read columns by name as what they are for; those with numbers are taken out of the mapping."""
     names = list(table)
     n_rows = len(next(iter(table.values()), ()))
     if n_rows == 0:
@@ -65,7 +73,7 @@ def from_columns(
     )
     values["inputs"] = _side_by_side([columns.numbers(table.pop(one), one) for one in chosen], n_rows)
     memory.release()  # of the columns
-    return grouped(
+    return Gathered(
         values,
         series=groups,
         input_names=tuple(chosen),

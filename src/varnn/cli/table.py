@@ -17,8 +17,9 @@ from varnn import columns
 from varnn.cli.options import NONE
 from varnn.errors import DataError
 from varnn.files import STANDARD, read_table
-from varnn.panel import Coded, Panel
-from varnn.tables import Columns, columns_of, from_columns
+from varnn.grouping import Coded
+from varnn.panel import Panel, from_columns
+from varnn.tables import Columns, columns_of
 
 _SHOWN = 6  # names of inputs in a summary
 _ROWS_AT_ONCE = 1 << 20

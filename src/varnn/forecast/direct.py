@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.forecast.rows import columns_of, last_rows, targets_ahead
+from varnn.grouping import IntArray
 from varnn.linear import last_labels
-from varnn.panel import IntArray, Panel
+from varnn.panel import Panel
 
 Doubles = npt.NDArray[np.float64]
 

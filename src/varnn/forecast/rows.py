@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.errors import DataError
-from varnn.panel import FloatArray, IntArray, Panel
+from varnn.grouping import IntArray
+from varnn.panel import FloatArray, Panel
 
 
 def foreseen(panel: Panel, known: Sequence[str]) -> Panel:
