@@ -126,3 +126,27 @@ def test_long_series_are_adapted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> N
     whole = fitted.predict(panel)
     monkeypatch.setattr("varnn.fitted._ROWS_AT_ONCE", 75)
     np.testing.assert_allclose(fitted.predict(panel), whole, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("tails", [3, 30], ids=["some errors beyond their bound", "none"])
+def test_rows_together_are_rows_one_by_one(tails: int) -> None:
+    generator = np.random.default_rng(tails)
+    rows, starts = 400, np.array([0, 7, 7, 199, 400])
+    hidden = np.maximum(generator.normal(size=(3, rows, 5)), 0).astype(np.float32)
+    outputs = generator.normal(size=(3, rows)).astype(np.float32)
+    targets = generator.standard_t(tails, size=rows)
+    targets[generator.random(rows) < 0.2] = np.nan
+    targets[250:320] = np.nan
+    how = Adaptation.of(hidden, np.ones(1), 0.98)
+    together, single = Adapter(how, 4), [Adapter(how, 1) for _ in range(4)]
+    added = corrections(together, hidden, outputs, targets, starts)
+    beyond = 0
+    for series, adapter in enumerate(single):
+        for row in range(starts[series], starts[series + 1]):
+            one = slice(row, row + 1)
+            expected = adapter.correct(hidden[:, one], outputs[:, one])
+            np.testing.assert_allclose(added[one], expected, rtol=1e-9, atol=1e-12)
+            beyond += int((np.abs(targets[row] - outputs[:, row] - adapter._corrections[:, 0]) > 5).sum())
+            adapter.learn(targets[one])
+    np.testing.assert_allclose(together.state(), np.concatenate([one.state() for one in single]), rtol=1e-9)
+    assert (beyond > 0) == (tails == 3)

@@ -280,3 +280,24 @@ def test_rows_come_back_in_the_callers_order() -> None:
     panel = Panel.from_arrays(x, y, series=series)
     theirs = model.predict(panel, interval=0.9)
     np.testing.assert_array_equal(mine.lower[panel.rows], theirs.lower)
+
+
+def test_rows_together_are_rows_one_by_one() -> None:
+    generator = np.random.default_rng(1)
+    rows, starts, levels = 500, np.array([0, 9, 9, 240, 500]), np.array([0.5, 0.9])
+    hidden = np.maximum(generator.normal(size=(rows, 3)), 0).astype(np.float32)
+    errors = generator.standard_t(3, size=rows) * (1 + hidden[:, 0])
+    errors[generator.random(rows) < 0.2] = np.nan
+    errors[300:340] = np.nan
+    spread = Spread.of(hidden, errors, np.array([0, rows]), hidden, errors, np.array([0, rows]))
+    together = Tracker(spread, 4)
+    low, high = follow(together, hidden, errors, starts, levels)
+    for series in range(4):
+        tracker = Tracker(spread, 1)
+        for row in range(starts[series], starts[series + 1]):
+            tracker.expect(hidden[row : row + 1])
+            below, above = tracker.bounds(levels)
+            np.testing.assert_allclose(low[row], below[0], rtol=1e-9)
+            np.testing.assert_allclose(high[row], above[0], rtol=1e-9)
+            tracker.observe(errors[row : row + 1])
+        np.testing.assert_allclose(together.state()[series], tracker.state()[0], rtol=1e-9)

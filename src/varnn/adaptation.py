@@ -29,7 +29,6 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.errors import ConfigError
-from varnn.stretches import places
 
 Doubles = npt.NDArray[np.float64]
 
@@ -38,6 +37,7 @@ LEAST_FORGETTING = 0.9  # a memory of ten rows
 _LEAK = 0.9998  # what was learnt from a row fades over five thousand
 _GUARD = 0.9995  # and what the guard judges by, over two thousand
 _BOUND = 5.0  # errors beyond so many standard deviations count as so many
+_ROWS_AT_ONCE = 32  # that are gone through together: fewer take longer, and more too
 _RIDGE = 1e-3  # on the second moments, relative to their mean: some hidden units are hardly ever on
 
 
@@ -163,6 +163,55 @@ class Adapter:
         self.sums[0] += (targets - np.add.reduce(self._outputs, axis=0) / self._members) * correction
         self.sums[1] += correction**2
 
+    def follow(
+        self,
+        series: npt.NDArray[np.intp],
+        hidden: npt.NDArray[Any],
+        outputs: Doubles,
+        targets: npt.NDArray[Any],
+    ) -> Doubles:
+        """Go through B rows of some series: hidden (E, n, B, K), outputs (E, n, B), targets (n, B) -> (n, B).
+
+        Gives what :meth:`correct` and :meth:`learn` would, row after row. What row t adds to the correction
+        of a later row is linear in its error, so that all errors together solve a triangular system ::
+
+            e_t = r_t - output_t - leak^t d_0' phi_t - sum over j < t of leak^(t-1-j) s_j e_j q_j' phi_t
+        """
+        known = ~np.isnan(targets)
+        labels = np.where(known, targets, 0.0)
+        features = np.ones((*hidden.shape[:-1], hidden.shape[-1] + 1))
+        features[..., :-1] = hidden
+        directions = features @ self.adaptation.gain[:, None]  # q
+        products = features @ directions.swapaxes(-1, -2)  # (E, n, B, B): phi_t' q_j
+        steps = known * self._step / (1 + self._step * np.diagonal(products, axis1=-2, axis2=-1))
+        kept, left = _fading(known, _LEAK)
+        reach = left[:, :-1] * products * steps[:, :, None]
+        change = self.change[:, series]
+        start = kept[:, :-1] * _times(features, change)
+        errors = self._bounded(reach, labels - outputs - start, known)
+        news = _times(directions.swapaxes(-1, -2), left[:, -1] * steps * errors)
+        self.change[:, series] = kept[:, -1:] * change + news
+        correction = (start + _times(reach, errors)).mean(axis=0)
+        kept, left = _fading(known, _GUARD)
+        gained = known * np.stack([(labels - outputs.mean(axis=0)) * correction, correction**2])
+        sums = kept * self.sums[:, series, None] + _times(left, gained)  # (2, n, B + 1)
+        self.sums[:, series] = sums[:, :, -1]
+        share = np.clip(sums[0, :, :-1] / (sums[1, :, :-1] + self.adaptation.noise), 0, 1)
+        return np.asarray(share * correction, np.float64)
+
+    def _bounded(self, reach: Doubles, wanted: Doubles, known: npt.NDArray[np.bool_]) -> Doubles:
+        """Solve for the errors (E, n, B): all at once, or where one is beyond its bound row after row."""
+        rows = known.shape[1]
+        errors = np.linalg.solve(reach + np.eye(rows), wanted[..., None])[..., 0]
+        wild = (np.abs(errors) * known > self._bound).any(axis=(0, 2))
+        if wild.any():
+            some, slopes, rest = errors[:, wild], reach[:, wild], wanted[:, wild]
+            for row in range(rows):
+                left = rest[:, :, row] - (slopes[:, :, row, :row] * some[:, :, :row]).sum(axis=-1)
+                some[:, :, row] = np.minimum(np.maximum(left, -self._bound), self._bound)
+            errors[:, wild] = some
+        return np.asarray(errors, np.float64)
+
     def state(self) -> Doubles:
         """Give all that later corrections depend on: (n, E (K + 1) + 2)."""
         members, series, size = self.change.shape
@@ -198,18 +247,26 @@ def corrections(
     array of shape (N,)
         What to add to each row's mean output.
     """
-    members, _, width = hidden.shape
-    series = len(starts) - 1
-    added = np.zeros(len(targets))
-    for rows, running in places(starts):
-        if running is None:
-            added[rows] = adapter.correct(hidden[:, rows], outputs[:, rows])
-            adapter.learn(targets[rows])
-            continue
-        layers, values = np.zeros((members, series, width)), np.zeros((members, series))
-        layers[:, running], values[:, running] = hidden[:, rows], outputs[:, rows]
-        added[rows] = adapter.correct(layers, values)[running]
-        labels = np.full(series, np.nan)  # a series that has ended learns no more
-        labels[running] = targets[rows]
-        adapter.learn(labels)
+    added, lengths = np.empty(len(targets)), np.diff(starts)
+    outputs = outputs.astype(np.float64)
+    for first in range(0, lengths.max(initial=0), _ROWS_AT_ONCE):
+        sizes = np.clip(lengths - first, 0, _ROWS_AT_ONCE)
+        for size in np.unique(sizes[sizes > 0]):  # series that have as many rows left go together
+            series = np.flatnonzero(sizes == size)
+            rows = starts[series, None] + first + np.arange(size)  # (n, B)
+            added[rows] = adapter.follow(series, hidden[:, rows], outputs[:, rows], targets[rows])
     return added
+
+
+def _times(matrices: Doubles, vectors: Doubles) -> Doubles:
+    return np.asarray((matrices @ vectors[..., None])[..., 0])
+
+
+def _fading(known: npt.NDArray[np.bool_], factor: float) -> tuple[Doubles, Doubles]:
+    """Give what is left before each row: of what was before, (n, B + 1), and of row j, (n, B + 1, B).
+
+    It fades by a factor with every row whose label is known.
+    """
+    faded = np.cumprod(np.where(known, factor, 1.0), axis=1)
+    kept = np.concatenate([np.ones((len(known), 1)), faded], axis=1)
+    return kept, np.tril(kept[:, :, None] / faded[:, None, :], -1)

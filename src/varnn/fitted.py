@@ -24,9 +24,7 @@ from varnn.preparation import fill_gaps
 from varnn.recipe import Prepared, Recipe
 from varnn.stretches import ROWS_AT_ONCE, Stretch, stretches
 
-# Rows whose hidden layers are kept: 8 MB of a long series, for 4 members of 64 units. Short series adapt side
-# by side, the faster the more they are.
-_ROWS_AT_ONCE, _ROWS_OF_SHORT_SERIES = 1 << 13, 1 << 16
+_ROWS_AT_ONCE = 1 << 13  # whose hidden layers are kept: 8 MB, for 4 members of 64 units
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -127,7 +125,7 @@ class Fitted:
     ) -> Iterator[tuple["Piece", npt.NDArray[np.float64]]]:
         """Score a panel some rows at a time, fewer where their hidden layers are kept; give anchors too."""
         scoring = _Scoring(self, keep_hidden=keep_hidden or self.adaptation is not None)
-        size = min(most, _rows_at_once(panel)) if scoring.keep_hidden else most
+        size = min(most, _ROWS_AT_ONCE) if scoring.keep_hidden else most
         matched = self.matched(panel)
         for stretch, anchors in self.recipe.in_stretches(matched, most=size, lead=self.window - 1):
             yield scoring(stretch), anchors
@@ -139,7 +137,7 @@ class Fitted:
         """
         last = len(panel) if last is None else last
         memory = np.empty((last - first, self.n_members * self.architecture.memory_size), np.float32)
-        size, lead = _rows_at_once(panel), self.window - 1
+        size, lead = _ROWS_AT_ONCE, self.window - 1
         for one, _ in self.recipe.in_stretches(self.matched(panel), most=size, lead=lead):
             begin, end = max(one.rows.start, first), min(one.rows.stop, last)
             if begin < end:
@@ -193,7 +191,7 @@ class Fitted:
 
     def pieces(self, rows: Panel) -> Iterator["Piece"]:
         """Score prepared rows some at a time, as their hidden layers are large; adapting, if it does."""
-        yield from map(_Scoring(self), stretches(rows, most=_rows_at_once(rows), lead=self.window - 1))
+        yield from map(_Scoring(self), stretches(rows, most=_ROWS_AT_ONCE, lead=self.window - 1))
 
     def scores(self, rows: Panel, *, keep_memory: bool = False, keep_hidden: bool = False) -> Scores:
         """Score prepared rows."""
@@ -254,8 +252,3 @@ class _Scoring:
                 self.adapter = Adapter(fitted.adaptation, panel.n_series)
             output += corrections(self.adapter, hidden, outputs, panel.target[lead:], starts)
         return Piece(stretch.rows, stretch.goes_on, starts, hidden, output)
-
-
-def _rows_at_once(panel: Panel) -> int:
-    longest = panel.lengths.max(initial=0)
-    return _ROWS_OF_SHORT_SERIES if longest <= _ROWS_AT_ONCE and panel.n_series > 1 else _ROWS_AT_ONCE

@@ -28,7 +28,6 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.errors import ConfigError
-from varnn.stretches import places
 
 Doubles = npt.NDArray[np.float64]
 Seen = tuple[npt.NDArray[Any], Doubles, npt.NDArray[np.int64]]  # hidden (N, K), errors (N,), starts
@@ -150,11 +149,7 @@ class Tracker:
 
     def bounds(self, levels: Doubles) -> tuple[Doubles, Doubles]:
         """Give how far below and above the predictions the intervals reach: (n, L) each."""
-        right, share = _between(tuple(levels))
-        left = self._state[:, right - 1]
-        reach = (left + share * (self._state[:, right] - left)) * self._scales[:, None]
-        # The median may lie off the prediction; an interval never leaves its own prediction out.
-        return np.minimum(reach[:, : len(levels)], 0), np.maximum(reach[:, len(levels) :], 0)
+        return _reaches(self._state, self._scales, levels)
 
     def observe(self, errors: npt.NDArray[Any]) -> None:
         """Take in the errors (n,) of these predictions; NaN leaves its series as it is."""
@@ -192,22 +187,55 @@ def follow(
     starts: npt.NDArray[np.int64],
     levels: Doubles,
 ) -> tuple[Doubles, Doubles]:
-    """Give the bounds of every row of series side by side: hidden (N, K), errors (N,) -> (N, L) each."""
-    series = len(starts) - 1
-    below, above = np.empty((len(errors), len(levels))), np.empty((len(errors), len(levels)))
-    for rows, running in places(starts):
-        if running is None:
-            tracker.expect(hidden[rows])
-            below[rows], above[rows] = tracker.bounds(levels)
-            tracker.observe(errors[rows])
-            continue
-        layers, seen = np.zeros((series, hidden.shape[1])), np.full(series, np.nan)
-        layers[running], seen[running] = hidden[rows], errors[rows]
-        tracker.expect(layers)
-        low, high = tracker.bounds(levels)
-        below[rows], above[rows] = low[running], high[running]
-        tracker.observe(seen)
-    return below, above
+    """Give how far the intervals of every row reach: hidden (N, K), errors (N,) -> (N, L) each.
+
+    Gives what `expect`, `bounds` and `observe` of the tracker would, row after row of each series. Scales
+    depend on errors alone, so that only the quantiles are left to be followed from row to row.
+    """
+    state, spread, sizes = tracker.state(), tracker.spread, np.abs(errors)
+    told, scales = np.log1p(hidden, dtype=np.float64), np.empty(len(errors))
+    for one, (begin, end) in zip(state, pairwise(starts), strict=True):
+        rows = slice(begin, end)
+        recent = _running_sizes(sizes[rows] / (_LEAST * spread.unit), one[len(TAUS) : -1])
+        expected = spread.scales(np.column_stack([told[rows], np.log1p(recent[:-1])]))
+        level = _running_level(sizes[rows] / expected, one[-1])
+        scales[rows] = expected * level[:-1]
+        one[len(TAUS) :] = *recent[-1], level[-1]
+    course = _course(state[:, : len(TAUS)], errors, scales, starts)
+    tracker.restore(state)
+    return _reaches(course, scales, levels)
+
+
+def _course(quantiles: Doubles, errors: Doubles, scales: Doubles, starts: npt.NDArray[np.int64]) -> Doubles:
+    """Give the quantiles before each row, (N, T), and leave those after the last in ``quantiles``, (S, T).
+
+    All series are tracked together, the longest first: those that are still running are the first ones.
+    """
+    lengths = np.diff(starts)
+    ranks = np.argsort(np.argsort(-lengths, kind="stable"))
+    place = np.arange(len(errors)) - np.repeat(starts[:-1], lengths)
+    order = np.lexsort([np.repeat(ranks, lengths), place])
+    ends = np.cumsum(np.bincount(place, minlength=1))
+    running = quantiles[np.argsort(ranks)]
+    ordered, course = np.empty((len(errors), len(TAUS))), np.empty((len(errors), len(TAUS)))
+    errors, scales, known = errors[order, None], scales[order, None], ~np.isnan(errors[order, None])
+    for begin, end in pairwise([0, *ends]):
+        some = running[: end - begin]
+        ordered[begin:end] = some
+        some += _RATE * (TAUS - (errors[begin:end] <= scales[begin:end] * some)) * known[begin:end]
+        np.maximum.accumulate(some, axis=1, out=some)  # they never cross
+    quantiles[...] = running[ranks]
+    course[order] = ordered
+    return course
+
+
+def _reaches(quantiles: Doubles, scales: Doubles, levels: Doubles) -> tuple[Doubles, Doubles]:
+    """Give how far below and above predictions intervals reach: (n, T or more), (n,) -> (n, L) each."""
+    right, share = _between(tuple(levels))
+    left = quantiles[:, right - 1]
+    reach = (left + share * (quantiles[:, right] - left)) * scales[:, None]
+    # The median may lie off the prediction; an interval never leaves its own prediction out.
+    return np.minimum(reach[:, : len(levels)], 0), np.maximum(reach[:, len(levels) :], 0)
 
 
 def known_spread(spread: Spread | None) -> Spread:
@@ -273,14 +301,23 @@ def _regressors(hidden: npt.NDArray[Any], errors: Doubles, starts: npt.NDArray[n
 
 def _recent_sizes(errors: Doubles, starts: npt.NDArray[np.int64]) -> Doubles:
     """Give logarithms of the running means of |errors| before each row: (N, 3)."""
-    recent = np.empty((len(errors), len(_NEWS)))
-    for first, last in pairwise(starts):
-        means = np.ones(len(_NEWS))
-        for row in range(first, last):
-            recent[row] = means
-            if not np.isnan(errors[row]):
-                means = means + _NEWS * (abs(errors[row]) - means)
-    return np.asarray(np.log1p(recent / _LEAST))
+    first = np.ones(len(_NEWS))
+    means = [_running_sizes(np.abs(errors[begin:end]), first)[:-1] for begin, end in pairwise(starts)]
+    return np.log1p(np.concatenate(means) / _LEAST)
+
+
+def _running_sizes(sizes: Doubles, first: Doubles) -> Doubles:
+    """Give the running means of sizes before each row, and after the last: (N + 1, 3); NaN is left out."""
+    fast, slow, last = first.tolist()
+    faster, slower, at_once = _NEWS.tolist()
+    means = [(fast, slow, last)]
+    for size in sizes.tolist():
+        if size == size:
+            fast += faster * (size - fast)
+            slow += slower * (size - slow)
+            last += at_once * (size - last)
+        means.append((fast, slow, last))
+    return np.array(means)
 
 
 def _fit_sizes(regressors: Doubles, errors: Doubles) -> Doubles:
@@ -308,11 +345,15 @@ def _fit_sizes(regressors: Doubles, errors: Doubles) -> Doubles:
 
 def _levels(ratios: Doubles, starts: npt.NDArray[np.int64]) -> Doubles:
     """Give what m would be before each row, from errors over expected scales: (N,)."""
-    levels = np.empty(len(ratios))
-    for first, last in pairwise(starts):
-        level = 1.0
-        for row in range(first, last):
-            levels[row] = level
-            if not np.isnan(ratios[row]):
-                level += _LEVEL_NEWS * (min(abs(ratios[row]), _LARGEST * level) - level)
-    return levels
+    courses = [_running_level(np.abs(ratios[begin:end]), 1.0)[:-1] for begin, end in pairwise(starts)]
+    return np.concatenate(courses)
+
+
+def _running_level(ratios: Doubles, level: float) -> Doubles:
+    """Give m before each row, and after the last, from sizes over expected scales: (N + 1,)."""
+    levels = [level]
+    for ratio in ratios.tolist():
+        if ratio == ratio:
+            level += _LEVEL_NEWS * (min(ratio, _LARGEST * level) - level)
+        levels.append(level)
+    return np.array(levels)

@@ -118,7 +118,7 @@ def _add_course(
             unit=unit,
             zoom=slice(worst.start - rows.start, worst.stop - rows.start),
         ),
-        "Truth and one-step predictions. Above: all test rows"
+        "Truth and one-step predictions. Above: the test rows"
         + (f" of series {panel.ids[series]}. " if several else ". ")
         + f"Below: the {span} in which {name} errs most"
         + ("." if band is None else ", with its 90 % intervals, cut off where they leave the picture.")

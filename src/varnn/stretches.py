@@ -1,15 +1,14 @@
 """Panel -> stretches of it, one after another: what ten million rows need in memory is one of them.
 
 A stretch is whole series side by side, or one of several parts of one long series, which then comes with
-some of the rows before it (its lead). What learns from row to row goes through a stretch place by place.
+some of the rows before it (its lead).
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from varnn.grouping import IntArray
 from varnn.panel import FloatArray, Panel
@@ -62,28 +61,6 @@ def carrying(panel: Panel, *, most: int = ROWS_AT_ONCE, lead: int) -> Iterator[S
         yield one._replace(panel=rows)
         past = slice(max(len(rows) - lead, 0) + 1)  # up to the first row of the next lead
         inputs, label = _last_known(rows.inputs[past]), _last_known(rows.target[past, None])
-
-
-def places(starts: IntArray) -> Iterator[tuple[Any, npt.NDArray[np.bool_] | None]]:
-    """Go through series side by side: give the rows of each place, and which series have one; None is all.
-
-    Examples
-    --------
-    >>> for rows, running in places(np.array([0, 2, 5])):
-    ...     print(rows, running)
-    [0 2] None
-    [1 3] None
-    [4] [False  True]
-    """
-    firsts, lengths = starts[:-1], np.diff(starts)
-    shortest = int(lengths.min()) if len(lengths) else 0
-    for place in range(shortest):
-        # A slice is quicker than a list of one row.
-        rows = firsts + place if len(firsts) > 1 else slice(starts[0] + place, starts[0] + place + 1)
-        yield rows, None
-    for place in range(shortest, int(lengths.max(initial=0))):
-        running = lengths > place
-        yield firsts[running] + place, running
 
 
 def _runs_of_series(starts: IntArray, most: int) -> Iterator[tuple[int, int]]:

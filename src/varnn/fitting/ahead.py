@@ -185,4 +185,6 @@ def _judged(forecaster: Forecaster, validation: Panel, settings: Settings) -> Fo
     if not settings.intervals:
         return forecaster
     rest -= shares * outlook.added
-    return replace(forecaster, bands=Bands.of(rest, outlook.movement))
+    movement = outlook.movement
+    del outlook  # which is large
+    return replace(forecaster, bands=Bands.of(rest, movement))
