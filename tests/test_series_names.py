@@ -16,6 +16,7 @@ from pyarrow import csv, parquet
 
 from varnn import Panel, columns, files, grouping
 from varnn.cli import table
+from varnn.errors import DataError
 from varnn.files import read_table
 from varnn.grouping import Coded
 
@@ -63,6 +64,33 @@ def test_other_kinds_of_names(values: list[Any]) -> None:
 def test_names_of_mixed_kinds_are_names_too() -> None:
     frame = pandas.DataFrame({"s": ["a", 1, "a"], "y": [1.0, 2.0, 3.0]})
     assert Panel.from_frame(frame, target="y", series="s").ids == ("a", "1")
+
+
+CELLS = st.lists(st.sampled_from(["1", "-2.5e3", " 7 ", "NA", "", None, "?"]), min_size=1, max_size=30)
+
+
+@given(cells=CELLS)
+def test_numbers_written_as_text_are_read_cell_by_cell(cells: list[str | None]) -> None:
+    blank = [cell is None or cell in ("NA", "", "?") for cell in cells]
+    expected = [np.nan if empty else float(str(cell)) for cell, empty in zip(cells, blank, strict=True)]
+    kinds = pandas.Categorical(
+        cells, categories=["no number", *sorted({one for one in cells if one is not None})]
+    )
+    for frame in (
+        pandas.DataFrame({"x": kinds}),
+        polars.DataFrame({"x": cells}, schema={"x": polars.String}),
+    ):
+        column = nw.from_native(frame, eager_only=True)["x"]
+        np.testing.assert_array_equal(columns.numbers(column, "x"), expected)
+        assert columns.is_nearly_numeric(column) == (not all(blank))
+
+
+def test_a_word_among_numbers_is_found_in_its_row() -> None:
+    frame = pandas.DataFrame({"x": ["1", "2", "lots", "1", "few"], "y": 1.0})
+    with pytest.raises(DataError, match="row 2 holds 'lots'"):
+        Panel.from_frame(frame, target="y")
+    frame["x"] = ["1", "some", "lots", "1", "few"]
+    assert Panel.from_frame(frame, target="y").ignored == ("x",)
 
 
 @given(names=NAMES)

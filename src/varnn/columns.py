@@ -5,7 +5,7 @@ as numbers only when every cell can be: a column that is almost a number column 
 names the first bad cell, never a column that silently disappears.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -33,7 +33,7 @@ def numbers(column: nw.Series[Any], name: str) -> FloatArray:
             f"column {name!r} must hold numbers; it holds {column.dtype}. "
             "Convert it, or leave it out with `inputs`."
         )
-    return _parsed(column.to_list(), name)
+    return _parsed(_Cells.of(column), name)
 
 
 def holds_numbers(column: nw.Series[Any]) -> bool:
@@ -45,8 +45,13 @@ def is_nearly_numeric(column: nw.Series[Any]) -> bool:
     """Tell whether a text column was most likely meant as numbers (over half of it parses)."""
     if not is_text(column):
         return False
-    cells = [cell for cell in column.to_list() if not _is_blank(cell)]
-    return bool(cells) and sum(_number(cell) is not None for cell in cells) * 2 > len(cells)
+    cells = _Cells.of(column)
+    counts = cells.counts()
+    filled = sum(count for cell, count in zip(cells.distinct, counts, strict=True) if not _is_blank(cell))
+    parsed = sum(
+        count for cell, count in zip(cells.distinct, counts, strict=True) if _number(cell) is not None
+    )
+    return bool(2 * parsed > filled)
 
 
 def times(column: nw.Series[Any], name: str) -> npt.NDArray[Any]:
@@ -70,27 +75,44 @@ def times(column: nw.Series[Any], name: str) -> npt.NDArray[Any]:
 def coded(column: nw.Series[Any], name: str) -> Coded:
     """Read a column as the series that each row is of; no cell may be empty."""
     _refuse_empty_cells(column, "series", name, "give them a name")
-    try:
-        import pyarrow
-
-        arrow = column.to_arrow()
-    except (ImportError, TypeError, ValueError):  # no Arrow here, or a column of mixed things
-        return Coded.of(np.asarray(column.to_list()))
-    if not pyarrow.types.is_dictionary(arrow.type):
-        arrow = arrow.dictionary_encode()
-    return _numbered(arrow.dictionary.to_pylist(), arrow.indices.to_numpy(zero_copy_only=False))
-
-
-def _numbered(values: list[object], indices: npt.NDArray[Any]) -> Coded:
-    """Give values numbers as they first appear, where they stand in a list of any order."""
-    found: list[int] = []
-    for begin in range(0, len(indices), _ROWS_AT_ONCE):  # all at once they would be sorted
-        fresh, first = np.unique(indices[begin : begin + _ROWS_AT_ONCE], return_index=True)
+    cells, found = _Cells.of(column), list[int]()
+    for begin in range(0, len(cells.indices), _ROWS_AT_ONCE):  # all at once they would be sorted
+        fresh, first = np.unique(cells.indices[begin : begin + _ROWS_AT_ONCE], return_index=True)
         seen = set(found)
         found += [int(one) for one in fresh[np.argsort(first)] if one not in seen]
-    places = np.zeros(len(values), np.int32)
-    places[found] = np.arange(len(found))
-    return Coded(tuple(str(values[index]) for index in found), places[indices])
+    numbers = np.zeros(len(cells.distinct), np.int32)
+    numbers[found] = np.arange(len(found))
+    return Coded(tuple(str(cells.distinct[index]) for index in found), numbers[cells.indices])
+
+
+class _Cells(NamedTuple):
+    """The cells of a column: each value once, and which of them each row holds; -1 is none."""
+
+    distinct: list[object]
+    indices: npt.NDArray[Any]
+
+    @classmethod
+    def of(cls, column: nw.Series[Any]) -> "_Cells":
+        try:
+            import pyarrow
+
+            arrow = column.to_arrow()
+        except (ImportError, TypeError, ValueError):  # no Arrow here, or a column of mixed things
+            texts: dict[str, int] = {}
+            cells = (None if cell is None or cell != cell else str(cell) for cell in column.to_list())
+            indices = [-1 if one is None else texts.setdefault(one, len(texts)) for one in cells]
+            return cls([*texts], np.array(indices, np.int32))
+        if not pyarrow.types.is_dictionary(arrow.type):
+            arrow = arrow.dictionary_encode()
+        numbers = arrow.indices.cast(pyarrow.int32()).fill_null(-1)
+        return cls(arrow.dictionary.to_pylist(), numbers.to_numpy(zero_copy_only=False))
+
+    def counts(self) -> npt.NDArray[np.intp]:
+        """Count how often each value is there."""
+        counts = np.zeros(len(self.distinct) + 1, np.intp)
+        for begin in range(0, len(self.indices), _ROWS_AT_ONCE):
+            counts += np.bincount(self.indices[begin : begin + _ROWS_AT_ONCE] + 1, minlength=len(counts))
+        return counts[1:]
 
 
 def _refuse_empty_cells(column: nw.Series[Any], role: str, name: str, otherwise: str) -> None:
@@ -120,16 +142,15 @@ def _number(cell: object) -> float | None:
         return None
 
 
-def _parsed(cells: list[object], name: str) -> FloatArray:
-    values = np.full(len(cells), np.nan)
-    for row, cell in enumerate(cells):
-        if _is_blank(cell):
-            continue
-        number = _number(cell)
-        if number is None:
-            raise DataError(
-                f"column {name!r} must hold numbers; row {row} holds {cell!r}. "
-                "Correct the cell, or leave the column out with `inputs`."
-            )
-        values[row] = number
-    return values
+def _parsed(cells: _Cells, name: str) -> FloatArray:
+    parsed = [None if _is_blank(cell) else _number(cell) for cell in cells.distinct]
+    words = [one is None and not _is_blank(cell) for one, cell in zip(parsed, cells.distinct, strict=True)]
+    wrong = np.array([*words, False])[cells.indices]
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"column {name!r} must hold numbers; row {row} holds {cells.distinct[cells.indices[row]]!r}. "
+            "Correct the cell, or leave the column out with `inputs`."
+        )
+    values = np.array([*parsed, None], np.float64)  # the last stands for no cell at all
+    return np.asarray(values[cells.indices])

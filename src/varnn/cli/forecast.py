@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from varnn.regressor import VARNNRegressor
 
 _HORIZON = 24
-_TARGETS = 9_000_000  # rows times distances that are looked at in a backtest: the latest
+_TARGETS = 4_500_000  # rows times distances that are looked at in a backtest: the latest
 
 
 def forecast(
