@@ -1,5 +1,6 @@
 """What validation rows decide after training, gone through some rows at a time."""
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from tests.cases import random_panel
 from varnn import Panel, VARNNRegressor, fitted
-from varnn.fitting import judging
+from varnn.fitting import ahead, judging, one_step
 from varnn.fitting.judging import Review
 from varnn.preparation import split_in_time
 
@@ -63,3 +64,28 @@ def test_only_the_latest_validation_rows_say_how_large_errors_are(monkeypatch: p
         assert spread is not None
         units[most] = spread.unit
     assert units[150] < 2 < units[100_000]
+
+
+@pytest.mark.parametrize("stage", [one_step, ahead])
+def test_prepared_rows_are_let_go_before_judging(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of millions of rows they are large."""
+    prepared: list[Any] = []
+    judged: list[Any] = []
+    candidates, judge = stage.candidates, "judged" if stage is one_step else "_judged"
+
+    def noted(*arguments: Any) -> Any:
+        found = candidates(*arguments)
+        prepared.extend(weakref.ref(one.training) for one in found)
+        return found
+
+    def checked(*arguments: Any, **named: Any) -> Any:
+        judged.append([one() for one in prepared])
+        return original(*arguments, **named)
+
+    original = getattr(stage, judge)
+    monkeypatch.setattr(stage, "candidates", noted)
+    monkeypatch.setattr(stage, judge, checked)
+    VARNNRegressor(**SETTINGS, horizon=3).fit(PANEL)
+    assert judged
+    assert prepared
+    assert all(one is None for one in judged[0])

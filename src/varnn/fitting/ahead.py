@@ -105,8 +105,8 @@ def fit_forecaster(
         best = int(np.argmin([_error(one, validation) for one in tried]))
     members = [firsts[best]]
     if settings.ensemble > 1:
-        others = [choices[best].member(seed + index) for index in range(1, settings.ensemble)]
-        members += train_members(others, config, progress)
+        more = range(1, settings.ensemble)
+        members += train_members([choices[best].member(seed + index) for index in more], config, progress)
     forecaster = assembled(choices[best], members)
     ends = [one.best_epoch for one in members]
     del choices, shown, judged  # of millions of rows they are large

@@ -52,8 +52,8 @@ def fit(
     best = int(np.argmin(errors))
     chosen, members = choices[best], [firsts[best]]
     if settings.ensemble > 1:
-        others = [chosen.member(seed + index) for index in range(1, settings.ensemble)]
-        members += train_members(others, config, progress)
+        more = range(1, settings.ensemble)
+        members += train_members([chosen.member(seed + index) for index in more], config, progress)
     fitted = Fitted(
         architecture=chosen.architecture,
         weights=stacked(members),
