@@ -160,7 +160,9 @@ def test_boosting_falls_back_on_scikit_learn(monkeypatch: pytest.MonkeyPatch) ->
 
 def _numpy_network(kind: Kind, network: torch.nn.Module, regressors: npt.NDArray[Any]) -> Doubles:
     """Write the textbook equations in NumPy, from the network's own matrices."""
-    weights = {name: one.detach().numpy().astype(np.float64) for name, one in network.named_parameters()}
+    weights = {
+        name: one.detach().cpu().numpy().astype(np.float64) for name, one in network.named_parameters()
+    }
 
     def sigmoid(z: Doubles) -> Doubles:
         return 1 / (1 + np.exp(-z))

@@ -137,7 +137,7 @@ def test_any_form_comes_through_a_pipe_and_goes_out_of_one(form: str, folder: Pa
         buffer.write(gzip.compress(text) if form == "gzip" else text)
     out, words = run("predict", folder / "m.varnn", "-", stdin=buffer.getvalue())
     assert words == ""
-    written = pd.read_csv(io.StringIO(out))
+    written = pd.read_csv(io.StringIO(out), float_precision="round_trip")
     panel = Panel.from_frame(frame, target="load", time="when", series="site")
     expected = panel.in_caller_order(load(folder / "m.varnn").predict(panel))
     np.testing.assert_allclose(written["prediction"], expected, rtol=1e-9)

@@ -131,7 +131,7 @@ def test_several_series_after_several_origins_have_a_page() -> None:
     result, kept = compared(random_panel([700, 500], missing=0.05), origins=2)
     page = comparison.page(result, "houses", fitted=kept).html()
     check_markup(page)
-    assert re.search(r"all test rows of series s[01]\.", page)
+    assert re.search(r"the test rows of series s[01]\.", page)
     assert "series end to end" in page
 
 

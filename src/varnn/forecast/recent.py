@@ -9,7 +9,7 @@ from varnn.clock import has_clock
 from varnn.errors import DataError
 from varnn.panel import FloatArray, Panel
 
-_NO_TIME = np.datetime64("NaT")
+_NO_TIME = np.datetime64("NaT", "ns")
 
 
 class Recent:

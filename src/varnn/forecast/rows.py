@@ -110,11 +110,12 @@ def coming_times(panel: Panel, horizon: int) -> npt.NDArray[Any]:
     """
     time = np.asarray(panel.time)
     steps = np.diff(time)
-    steps[panel.starts[1:-1] - 1] = steps.dtype.type(0)  # from one series to the next
+    nothing = np.zeros((), steps.dtype)
+    steps[panel.starts[1:-1] - 1] = nothing  # from one series to the next
     coming = []
     for first, last in zip(panel.starts[:-1], panel.starts[1:], strict=True):
         # A series of one row has no step of its own: that of the others will do.
-        own = steps[first : last - 1] if last - first > 1 else steps[steps > steps.dtype.type(0)]
+        own = steps[first : last - 1] if last - first > 1 else steps[steps > nothing]
         if len(own) == 0:
             raise DataError("the time from row to row must be known; the data are one row. Give more rows.")
         step = np.sort(own)[len(own) // 2]  # the median, of times as of numbers
