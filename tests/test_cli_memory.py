@@ -70,9 +70,17 @@ def test_a_long_table_takes_less_than_four_times_its_size_in_float32(name: str, 
         )
 
 
-@pytest.mark.parametrize("command", ["fit", "forecast"])
+@pytest.mark.parametrize(
+    ("command", "options", "rows"),
+    [
+        ("fit", "--max-rows 200", 200),
+        ("forecast", "", 200),
+        ("forecast", "--max-rows 150", 150),
+        ("compare", "--models varnn --seeds 1 --max-rows 100", 64),  # 64 %
+    ],
+)
 def test_rows_that_are_not_learnt_from_are_let_go_before_learning(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, options: str, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = np.random.default_rng(0).normal(size=300)
     csv.write_csv(pa.table({"x": x, "y": x + 1}), tmp_path / "data.csv")
@@ -92,10 +100,11 @@ def test_rows_that_are_not_learnt_from_are_let_go_before_learning(
     monkeypatch.setattr(table, "read", noted)
     monkeypatch.setattr(VARNNRegressor, "fit", checked)
     monkeypatch.setattr(VARNNRegressor.__init__, "__kwdefaults__", SHORT_LEARNING)
-    words = [command, str(tmp_path / "data.csv"), "--target", "y", "-o", str(tmp_path / "out")]
-    done = CliRunner().invoke(app, [*words, *(["--max-rows", "200"] if command == "fit" else [])])
+    output = [] if command == "compare" else ["-o", str(tmp_path / "out")]
+    words = [command, str(tmp_path / "data.csv"), "--target", "y", *output, *options.split()]
+    done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
-    assert learnt_from == [200]
+    assert learnt_from == [rows]
 
 
 def test_a_baseline_learns_from_no_more_rows_than_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
