@@ -1,5 +1,7 @@
 """What the other series of a panel do at the same time."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,8 +17,8 @@ def moments_of_rows(panel: Panel) -> npt.NDArray[np.int64]:
     """Give each row the number of its moment, shared by rows of one time (without times: of one place)."""
     if panel.time is None:
         return np.arange(len(panel)) - panel.first_rows
-    _, moments = np.unique(panel.time, return_inverse=True)
-    return moments.astype(np.int64)
+    # Not return_inverse of unique, which takes several times the memory.
+    return np.searchsorted(np.unique(panel.time), panel.time)
 
 
 def mean_of_others(panel: Panel, values: FloatArray, known: npt.NDArray[np.bool_]) -> Doubles:
@@ -32,9 +34,16 @@ def mean_of_others(panel: Panel, values: FloatArray, known: npt.NDArray[np.bool_
     """
     moments = moments_of_rows(panel)
     used = np.where(known, values, 0.0)
-    sums = np.bincount(moments, weights=used)[moments] - used
-    counts = np.bincount(moments, weights=known)[moments] - known
-    return np.asarray(np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0))
+    means, counts = (_totals(moments, one)[moments] - one for one in (used, known))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means /= counts
+    means[counts == 0] = np.nan
+    return means
+
+
+def _totals(moments: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> Doubles:
+    """Add up values of one moment."""
+    return np.asarray(np.bincount(moments, weights=values), np.float64)
 
 
 def mean_of_others_now(values: Doubles, known: npt.NDArray[np.bool_]) -> Doubles:

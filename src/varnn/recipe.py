@@ -144,17 +144,36 @@ class Recipe:
             yield one._replace(panel=self.scaling.apply(one.panel)), anchors
 
     def _unscaled(self, panel: Panel, *, most: int, lead: int = 0) -> Iterator[tuple[Stretch, Doubles]]:
-        if self.peers or self.fill == "interpolate":  # these look at other series, and ahead
+        if self.fill == "interpolate":  # that looks ahead
             rest, anchors = self._split(self._filled(panel))
             for one in stretches(rest, most=most, lead=lead):
                 yield one, anchors[one.rows]
             return
-        reach = 1 if self.linear is None else self.linear.reach
-        for one in carrying(panel, most=most, lead=lead + reach):
-            rest, anchors = self._split(self._filled(one.panel))
+        of_peers = self._of_peers(panel)
+        news = None
+        if self.peers and self.linear is not None:
+            innovations = np.empty(len(panel))
+            for one, rest, _ in self._in_pieces(panel, of_peers, most=ROWS_AT_ONCE, lead=0):
+                innovations[one.rows] = rest.target[one.lead :]
+            news = self._news_of_peers(panel, innovations)
+        for one, rest, anchors in self._in_pieces(panel, of_peers, most=most, lead=lead):
+            if news is not None:
+                rest = _with_columns(rest, news[_all_rows(one), None], (PEER_INNOVATION,))
             spare = max(one.lead - lead, 0)
             rows = rest.between(spare, len(rest))
             yield one._replace(panel=rows, lead=one.lead - spare), anchors[one.lead :]
+
+    def _in_pieces(
+        self, panel: Panel, of_peers: Doubles | None, *, most: int, lead: int
+    ) -> Iterator[tuple[Stretch, Panel, Doubles]]:
+        """Split the linear part off some rows at a time; what it leaves, and anchors, are of the lead too."""
+        reach = 1 if self.linear is None else self.linear.reach
+        for one in carrying(panel, most=most, lead=lead + reach):
+            filled = self._filled(one.panel, None if of_peers is None else of_peers[_all_rows(one)])
+            if self.linear is None:
+                yield one, filled, np.zeros(len(filled))
+            else:
+                yield one, *self.linear.split(filled)
 
     def restore(self, output: Any, anchors: Any, share: float = 1.0) -> Any:
         """Turn the network's outputs into predictions in the target's units; adds a share of them."""
@@ -201,25 +220,35 @@ class Recipe:
             return seen
         return _with_columns(seen, clock_inputs(panel.time, self.clock), clock_names(self.clock))
 
-    def _filled(self, panel: Panel) -> Panel:
+    def _filled(self, panel: Panel, of_peers: Doubles | None = None) -> Panel:
         filled = self._seen(fill_gaps(panel, self.fill, self.lead))
-        if not self.peers:
-            return filled
-        last, change, known = last_labels(filled, 0.0)
-        gap = mean_of_others(filled, last, known) - last
-        columns = [np.where(known, gap, np.nan), mean_of_others(filled, change, known)]
-        return _with_columns(filled, np.nan_to_num(np.column_stack(columns)), PEER_INPUTS)
+        columns = self._of_peers(panel) if of_peers is None else of_peers
+        return filled if columns is None else _with_columns(filled, columns, PEER_INPUTS)
 
     def _split(self, filled: Panel) -> Prepared:
         if self.linear is None:
             return Prepared(filled, np.zeros(len(filled)))
         rest, anchors = self.linear.split(filled)
         if self.peers:
-            previous = np.concatenate([[np.nan], rest.target[:-1]])
-            previous[rest.starts[:-1]] = np.nan
-            innovation = mean_of_others(rest, previous, ~np.isnan(previous))
-            rest = _with_columns(rest, np.nan_to_num(innovation)[:, None], (PEER_INNOVATION,))
+            news = self._news_of_peers(rest, rest.target)
+            rest = _with_columns(rest, news[:, None], (PEER_INNOVATION,))
         return Prepared(rest, anchors)
+
+    def _of_peers(self, panel: Panel) -> Doubles | None:
+        """Give how far off the others' last labels are, and how these changed: (N, 2); None without peers."""
+        if not self.peers:
+            return None
+        last, change, known = last_labels(panel, 0.0)
+        columns = np.empty((len(panel), len(PEER_INPUTS)))
+        columns[:, 0] = np.where(known, mean_of_others(panel, last, known) - last, 0)
+        columns[:, 1] = mean_of_others(panel, change, known)
+        return np.nan_to_num(columns, copy=False)
+
+    def _news_of_peers(self, panel: Panel, innovations: FloatArray) -> Doubles:
+        """Give what the linear part left unexplained of the others one row ago: (N,)."""
+        previous = np.concatenate([[np.nan], innovations[:-1]])
+        previous[panel.starts[:-1]] = np.nan
+        return np.nan_to_num(mean_of_others(panel, previous, ~np.isnan(previous)), copy=False)
 
 
 class RecipeStream:
@@ -312,6 +341,11 @@ def _moment(time: Any) -> npt.NDArray[np.datetime64] | None:
         raise DataError(
             f"time must be a moment such as '2026-11-15T07:30' or a datetime; got {time!r}."
         ) from None
+
+
+def _all_rows(stretch: Stretch) -> slice:
+    """Give which rows of the whole panel a stretch holds, with its lead."""
+    return slice(stretch.rows.start - stretch.lead, stretch.rows.stop)
 
 
 def _with_columns(panel: Panel, columns: FloatArray, names: tuple[str, ...]) -> Panel:
