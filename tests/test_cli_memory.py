@@ -70,6 +70,34 @@ def test_a_long_table_takes_less_than_four_times_its_size_in_float32(name: str, 
         )
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what a process took at most")
+def test_names_of_series_and_times_take_no_more_than_numbers_do(tmp_path: Path) -> None:
+    """Spelt out for every row, as they stand in a table, they took more than all else together."""
+    series = 30
+    names = pa.array([f"station {index} by the river" for index in range(series)])
+    length = LONG // series
+    moments = np.datetime64("2026-01-01T00:00:00") + np.arange(length) * np.timedelta64(60, "s")
+    x = np.round(np.random.default_rng(0).normal(size=LONG), 3)
+    whole = pa.table(
+        {
+            "time": np.tile(moments, series),
+            "station": names.take(pa.array(np.repeat(np.arange(series), length))),
+            "x": x,
+            "y": x,
+        }
+    )
+    model = tmp_path / "model.varnn"
+    MODELS["paper"].fit(Panel.from_arrays(x[:400, None], x[:400], input_names=["x"])).save(model)
+    taken = {}
+    for rows in (SHORT, LONG):
+        data = tmp_path / f"{rows}.parquet"
+        parquet.write_table(whole.slice(0, rows), data)
+        taken[rows] = peak("predict", model, data, "-o", tmp_path / "out.parquet")
+    assert parquet.read_table(tmp_path / "out.parquet")["station"].to_pylist()[-1] == names[-1].as_py()
+    above = taken[LONG] - taken[SHORT]
+    assert above < 4 * whole.num_columns * LONG * np.float32().nbytes + BLOCKS, f"{above / 1e6} MB"
+
+
 @pytest.mark.parametrize(
     ("command", "options", "rows"),
     [
