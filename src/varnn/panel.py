@@ -310,7 +310,8 @@ class Panel:
         if self.is_in_caller_order:  # a long table need not be sorted
             return values.copy()
         ordered = np.empty_like(values)
-        ordered[np.argsort(np.argsort(self.rows))] = values
+        whole = self.rows.max() == len(self.rows) - 1  # else some rows of the table were left out
+        ordered[self.rows if whole else np.argsort(np.argsort(self.rows))] = values
         return ordered
 
 

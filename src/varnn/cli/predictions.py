@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from varnn.cli.table import Table
 from varnn.closed_loop import continue_from_training
+from varnn.grouping import RowNumbers, row_numbers
 from varnn.intervals import Interval, bound_name
 
 if TYPE_CHECKING:
@@ -23,12 +24,12 @@ _ROWS_AT_ONCE = 1 << 16
 def pieces(model: "VARNNRegressor", table: Table, levels: Sequence[float]) -> Iterator[Columns]:
     """Predict a table; give the columns to write, part by part, in the order of its rows."""
     panel = table.panel
-    in_order = panel.is_in_caller_order
-    target = panel.target if in_order else panel.in_caller_order(panel.target)
-    for rows, found in _predicted(model, table, levels, in_order=in_order):
+    # Which row of the panel each row of the table is, where they are not the same.
+    places = None if panel.is_in_caller_order else panel.in_caller_order(row_numbers(len(panel)))
+    for rows, found in _predicted(model, table, levels, places):
         columns: Columns = {name: _plain(column[rows].to_arrow()) for name, column in table.kept.items()}
         if table.labelled:
-            columns[panel.target_name] = target[rows]
+            columns[panel.target_name] = panel.target[rows if places is None else places[rows]]
         yield {**columns, **_named(found, levels)}
 
 
@@ -38,12 +39,12 @@ def _plain(column: Any) -> Any:
 
 
 def _predicted(
-    model: "VARNNRegressor", table: Table, levels: Sequence[float], *, in_order: bool
+    model: "VARNNRegressor", table: Table, levels: Sequence[float], places: RowNumbers | None
 ) -> Iterator[tuple[slice, Interval]]:
     """Give rows of the table, and what is predicted for them."""
     panel, fitted = table.panel, model.fitted_
     labelled = table.labelled and not np.isnan(panel.target).all()
-    if labelled and in_order:
+    if labelled and places is None:
         yield from fitted.in_parts(panel, np.array(levels) if levels else None, most=_ROWS_AT_ONCE)
         return
     if levels:
@@ -51,8 +52,10 @@ def _predicted(
     else:
         alone = model.predict(panel) if table.labelled else continue_from_training(fitted, panel)
         found = Interval(alone, None, None)
-    ordered = (None if one is None else panel.in_caller_order(one) for one in found)
-    yield slice(0, len(panel)), Interval(*ordered)
+    for begin in range(0, len(panel), _ROWS_AT_ONCE):
+        rows = slice(begin, min(begin + _ROWS_AT_ONCE, len(panel)))
+        here = rows if places is None else places[rows]
+        yield rows, Interval(*(None if one is None else one[here] for one in found))
 
 
 def _named(found: Interval, levels: Sequence[float]) -> dict[str, npt.NDArray[Any]]:
