@@ -169,3 +169,13 @@ def test_a_label_is_seen_by_later_rows_alone_wherever_a_stretch_begins(make: Mak
     panel.target[149] += 1.0  # the last row of a stretch
     changed = np.flatnonzero(predictions() != before)
     assert changed[0] == 150
+
+
+def test_the_memory_of_some_rows_is_that_of_all(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    panel = make((260, 140))
+    model = VARNNRegressor(epochs=1, hidden_size=6, ensemble=2, window=9, refit=False).fit(panel).fitted_
+    whole = model.memory(panel)
+    monkeypatch.setattr(fitted, "_ROWS_AT_ONCE", 50)
+    np.testing.assert_allclose(model.memory(panel), whole, rtol=1e-4, atol=1e-5)
+    for first, last in ((0, 1), (37, 120), (255, 270), (399, 400)):
+        np.testing.assert_allclose(model.memory(panel, first, last), whole[first:last], rtol=1e-4, atol=1e-5)

@@ -135,6 +135,21 @@ def test_several_series_after_several_origins_have_a_page() -> None:
     assert "series end to end" in page
 
 
+def test_of_very_many_test_rows_the_latest_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("varnn.model_report.LOOKED_AT", 130)
+    result, kept = compared(random_panel([900, 700], missing=0.05))
+    assert len(result.parts.test) == 320
+    page = comparison.page(result, "houses", fitted=kept).html()
+    check_markup(page)
+    assert "All below is about the latest 130 of 320 test rows." in page
+    latest = result.parts.test.latest(130)
+    found = kept["ours"].predict(result.parts.lead_in.latest(260), interval=0.9)
+    rows = result.parts.lead_in.latest(260)
+    shown = np.isin(rows.rows, latest.rows) & ~np.isnan(rows.target)
+    held = ((found.lower <= rows.target) & (rows.target <= found.upper))[shown]
+    assert f"Of 90 % intervals {100 * held.mean():.1f} % held." in page
+
+
 def test_too_few_rows_to_diagnose_still_make_a_page() -> None:
     result, kept = compared(random_panel([150]))
     page = comparison.page(result, "hut", fitted=kept).html()
