@@ -126,6 +126,9 @@ def test_what_cannot_be_judged_is_refused() -> None:
         evaluation.cut(random_panel([1]))
     with pytest.raises(ConfigError, match="protocol must be one of"):
         evaluation.cut(random_panel([9]), "mine")  # type: ignore[arg-type]
+    for origins in (1, 2):
+        with pytest.raises(ConfigError, match="protocol must be"):
+            evaluation.compare(random_panel([90]), protocol="honset", origins=origins)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="origins must be at least 1"):
         evaluation.compare(random_panel([90]), origins=0)
     with pytest.raises(ConfigError, match="cannot go with the paper's protocol"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from varnn import baselines, memory
 from varnn.backtest import Backtest, backtest
 from varnn.cell import VARIANTS
-from varnn.errors import ConfigError
+from varnn.errors import ConfigError, check_choice
 from varnn.panel import FloatArray, Panel
 from varnn.protocols import PAPER_WINDOW, Parts, ProtocolName, checked, cut, rolling
 from varnn.regressor import VARNNRegressor
@@ -144,6 +144,7 @@ def judge(parts: Parts, scored: npt.NDArray[np.bool_], model: Model) -> FloatArr
 
 
 def _cuts(panel: Panel, protocol: ProtocolName, origins: int, parts: Parts | None) -> list[Parts]:
+    check_choice("protocol", protocol, get_args(ProtocolName))
     if origins == 1:
         return [cut(panel, protocol) if parts is None else parts]
     if parts is not None or protocol == "paper":

@@ -60,15 +60,14 @@ def compare(
         result = evaluation.compare(
             panel,
             names,
-            protocol=protocol,  # type: ignore[arg-type]  # checked there
+            protocol=protocol,  # type: ignore[arg-type]  # a word of the user's, checked by evaluation.compare
             seeds=seeds,
             origins=origins,
             on_score=on_score,
         )
     summary = comparison.in_words(result)
     if as_json:
-        facts = {"summary": summary, "scores": result.rows(), "data": facts}
-        typer.echo(json.dumps(facts, indent=1))
+        typer.echo(json.dumps({"summary": summary, "scores": result.rows(), "data": facts}, indent=1))
     else:
         rolled = f", {origins} origins" if origins > 1 else ""
         heading = f"{title}: one step ahead, {protocol} protocol{rolled}"

@@ -156,7 +156,7 @@ def _name_axes(axes: Axes, places: Values, unit: str) -> None:
 
         locator = AutoDateLocator()  # type: ignore[no-untyped-call]  # matplotlib leaves its dates untyped
         axes.xaxis.set_major_locator(locator)
-        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]  # the same
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]  # as above
         axes.xaxis.get_offset_text().set_color(INK)
         axes.set_xlabel("")
 
