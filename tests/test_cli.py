@@ -41,11 +41,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "house.csv:",
         "rows     240, in 2 series",
         "target   load, 0.0% missing",
-        "time     when, every 1 h",
+        "time     when, every 1 h, 2026-01-01 00:00 to 2026-01-05 23:00",
         "series   site",
     ]
     assert said[5].startswith("inputs   5: demand, ")
-    assert said[6] == "left out note  (no numbers)"
+    assert said[6] == "left out note"
+    assert said[7].startswith("note:    text is left out: 'note' (1 values).")
     return folder
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from varnn import Panel, VARNNRegressor, load
 from varnn.cli import main, predictions, table
+from varnn.tables import Reading
 
 Run = Callable[..., tuple[str, str]]
 
@@ -52,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def understand(path: Path, time: str | None = None, series: str | None = None) -> table.Table:
-    return table.read(path, target="load", time=time, series=series, inputs=None)
+    return table.read(path, Reading(target="load", time=time, series=series))
 
 
 def test_time_and_series_are_guessed_and_any_guess_can_be_overruled(folder: Path) -> None:
@@ -64,12 +65,16 @@ def test_time_and_series_are_guessed_and_any_guess_can_be_overruled(folder: Path
         "target_missing": 0.0,
         "time": "when",
         "step": "every 10 min",
+        "first_time": "2026-01-01 00:00",
+        "last_time": "2026-01-01 09:50",
         "series_column": "site",
         "guessed": ["series", "time"],
         "inputs": ["heat"],
         "inputs_missing": 0.0,
         "left_out": ["note"],
+        "notes": guessed["notes"],
     }
+    assert [one[:16] for one in guessed["notes"]] == ["text is left out"]
     plain = understand(folder / "sites.csv", time="none").facts()
     assert (plain["time"], plain["series_column"], plain["series"]) == (None, None, 1)
     named = understand(folder / "sites.csv", time="when", series="site").facts()
@@ -102,7 +107,10 @@ def test_the_summary_says_what_was_guessed_and_what_is_missing(folder: Path, tmp
     frame.loc[:11, "load"] = np.nan
     frame.to_csv(tmp_path / "gaps.csv", index=False)
     said = understand(tmp_path / "gaps.csv").in_words()
-    assert "time     when, every 10 min  (a guess; --time to change it)" in said
+    assert (
+        "time     when, every 10 min, 2026-01-01 00:00 to 2026-01-01 09:50  (a guess; --time to change it)"
+        in said
+    )
     assert "series   site  (a guess; --series to change it)" in said
     assert "target   load, 10.0% missing" in said
 

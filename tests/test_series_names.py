@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
-from varnn import Panel, columns, files, grouping
-from varnn.cli import table
+from varnn import Panel, columns, files, grouping, roles
 from varnn.errors import DataError
 from varnn.files import read_table
 from varnn.grouping import Coded
@@ -25,7 +24,7 @@ NAMES = st.lists(st.sampled_from(["b", "a", "Ω", "a b", "0", "1"]), min_size=1,
 
 @pytest.fixture(autouse=True)
 def few_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (columns, grouping, table):
+    for module in (columns, grouping, roles):
         monkeypatch.setattr(module, "_ROWS_AT_ONCE", 7)
 
 
@@ -108,7 +107,7 @@ def test_times_increase_within_series_or_not(names: list[str], data: st.DataObje
     separate = [moments[coded.codes == code] for code in range(len(coded.names))]
     expected = all((np.diff(one) > 0).all() for one in separate)
     pairs = len(names) - len(coded.names)
-    assert table._increases(moments, coded) == (expected and 2 * pairs >= len(names) - 1)
+    assert roles._increases(moments, coded) == (expected and 2 * pairs >= len(names) - 1)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -121,7 +120,7 @@ def test_texts_of_a_file_come_as_numbers_of_a_list(
     rows = pa.table({"s": names, "y": np.arange(300_000) / 8})
     path = tmp_path / "data"
     (csv.write_csv if kind == "csv" else parquet.write_table)(rows, path)
-    read = read_table(path)
+    read = read_table(path).table
     assert pa.types.is_dictionary(read["s"].type)
     assert [column.num_chunks for column in read.columns] == [1, 1]
     assert read["s"].to_pylist() == names

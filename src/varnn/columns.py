@@ -1,39 +1,100 @@
-"""One table column of any kind -> one NumPy array of numbers, times or names.
+"""One table column of any kind -> one NumPy array of numbers or names.
 
 Tables come through narwhals, so pandas, polars and pyarrow columns look the same here. Text is read
 as numbers only when every cell can be: a column that is almost a number column is an error that
 names the first bad cell, never a column that silently disappears.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from varnn.errors import DataError
+from varnn.errors import DataError, RowError
 from varnn.grouping import Coded
 
 FloatArray = npt.NDArray[np.floating[Any]]
 
 _ROWS_AT_ONCE = 1 << 20
-_BLANK = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
+_BLANK = frozenset(
+    {
+        "",
+        "na",
+        "n/a",
+        "n.a.",
+        "nan",
+        "null",
+        "(null)",
+        "nil",
+        "none",
+        "nat",
+        "missing",
+        "\\n",
+        "?",
+        "-",
+        "--",
+        ".",
+    }
+    | {
+        "<na>",
+        "#n/a",
+        "#na",
+        "#n/a n/a",
+        "#value!",
+        "#div/0!",
+        "#ref!",
+        "#null!",
+        "#num!",
+        "1.#qnan",
+        "-1.#ind",
+    }
+)
 
 
-def numbers(column: nw.Series[Any], name: str) -> FloatArray:
+class Missing(NamedTuple):
+    """What stands for a missing value in a table, beside empty cells and the usual spellings of NA."""
+
+    words: frozenset[str] = frozenset()
+    values: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, given: Iterable[object]) -> "Missing":
+        """Sort words from numbers.
+
+        Examples
+        --------
+        >>> Missing.of(["-200", "broken"]).values
+        (-200.0,)
+        """
+        words = frozenset(str(one).strip().lower() for one in given)
+        return cls(words, tuple(number for one in sorted(words) if (number := _number(one)) is not None))
+
+
+_NOTHING = Missing()
+
+
+def numbers(
+    column: nw.Series[Any], name: str, missing: Missing = _NOTHING, *, is_target: bool = False
+) -> FloatArray:
     """Read a column as float32 (when it is float32) or float64, NaN where it is missing."""
     if holds_numbers(column):
         wanted = nw.Float32 if column.dtype == nw.Float32 else nw.Float64
         kind = np.float32 if wanted is nw.Float32 else np.float64
-        return np.asarray(column.cast(wanted).to_numpy(), dtype=kind)
-    if column.null_count() == len(column):
+        values: FloatArray = np.asarray(column.cast(wanted).to_numpy(), dtype=kind)
+    elif column.null_count() == len(column):
         return np.full(len(column), np.nan)
-    if not is_text(column):
+    elif is_text(column):
+        values = _parsed(_Cells.of(column), name, missing, is_target=is_target)
+    else:
         raise DataError(
-            f"column {name!r} must hold numbers; it holds {column.dtype}. "
-            "Convert it, or leave it out with `inputs`."
+            f"column {name!r} must hold numbers; it holds {column.dtype}. Convert it, or "
+            + ("name another target." if is_target else "leave it out with `inputs`.")
         )
-    return _parsed(_Cells.of(column), name)
+    if missing.values and (found := np.isin(values, missing.values)).any():
+        return np.where(found, np.nan, values)
+    return values
 
 
 def holds_numbers(column: nw.Series[Any]) -> bool:
@@ -54,27 +115,14 @@ def is_nearly_numeric(column: nw.Series[Any]) -> bool:
     return bool(2 * parsed > filled)
 
 
-def times(column: nw.Series[Any], name: str) -> npt.NDArray[Any]:
-    """Read a column as datetime64 (UTC, without zone) or as plain numbers; no cell may be empty."""
-    _refuse_empty_cells(column, "time", name, "leave `time` out if the rows are in order")
-    if column.dtype.is_numeric():
-        return np.asarray(column.to_numpy())
-    if isinstance(column.dtype, nw.Datetime) and column.dtype.time_zone is not None:
-        column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-    try:
-        if isinstance(column.dtype, nw.Datetime):
-            return np.asarray(column.to_numpy())
-        return np.asarray(column.to_list(), dtype="datetime64[us]")
-    except (TypeError, ValueError):
-        raise DataError(
-            f"time column {name!r} must hold dates such as '2016-01-11 17:00:00', or numbers; "
-            f"it starts with {column.to_list()[:3]}. Convert it before, for example with pandas.to_datetime."
-        ) from None
-
-
 def coded(column: nw.Series[Any], name: str) -> Coded:
     """Read a column as the series that each row is of; no cell may be empty."""
-    _refuse_empty_cells(column, "series", name, "give them a name")
+    if (row := first_empty(column)) is not None:
+        raise RowError(
+            f"series column {name!r} must have a value in every row; {{where}} is empty. Drop these rows, or "
+            "give them a name.",
+            row=row,
+        )
     cells, found = _Cells.of(column), list[int]()
     for begin in range(0, len(cells.indices), _ROWS_AT_ONCE):  # all at once they would be sorted
         fresh, first = np.unique(cells.indices[begin : begin + _ROWS_AT_ONCE], return_index=True)
@@ -104,6 +152,10 @@ class _Cells(NamedTuple):
             return cls([*texts], np.array(indices, np.int32))
         if not pyarrow.types.is_dictionary(arrow.type):
             arrow = arrow.dictionary_encode()
+        if isinstance(arrow, pyarrow.ChunkedArray):  # each of its chunks has a list of values of its own
+            arrow = arrow.unify_dictionaries().combine_chunks()
+        if isinstance(arrow, pyarrow.ChunkedArray):  # of no chunk at all
+            arrow = pyarrow.array([], arrow.type)
         numbers = arrow.indices.cast(pyarrow.int32()).fill_null(-1)
         return cls(arrow.dictionary.to_pylist(), numbers.to_numpy(zero_copy_only=False))
 
@@ -115,15 +167,12 @@ class _Cells(NamedTuple):
         return counts[1:]
 
 
-def _refuse_empty_cells(column: nw.Series[Any], role: str, name: str, otherwise: str) -> None:
+def first_empty(column: nw.Series[Any]) -> int | None:
+    """Find the first row without a value."""
     empty = np.asarray(column.is_null().to_numpy())
     if is_text(column) and "" in column.unique().to_list():  # CSV has no other way to leave text out
         empty = empty | np.asarray((column.cast(nw.String) == "").fill_null(False).to_numpy())
-    if empty.any():
-        raise DataError(
-            f"{role} column {name!r} must have a value in every row; row {int(np.argmax(empty))} is empty. "
-            f"Drop these rows, or {otherwise}."
-        )
+    return int(np.argmax(empty)) if empty.any() else None
 
 
 def is_text(column: nw.Series[Any]) -> bool:
@@ -142,15 +191,19 @@ def _number(cell: object) -> float | None:
         return None
 
 
-def _parsed(cells: _Cells, name: str) -> FloatArray:
-    parsed = [None if _is_blank(cell) else _number(cell) for cell in cells.distinct]
-    words = [one is None and not _is_blank(cell) for one, cell in zip(parsed, cells.distinct, strict=True)]
+def _parsed(cells: _Cells, name: str, missing: Missing, *, is_target: bool) -> FloatArray:
+    blank = [_is_blank(cell) or str(cell).strip().lower() in missing.words for cell in cells.distinct]
+    parsed = [None if empty else _number(cell) for cell, empty in zip(cells.distinct, blank, strict=True)]
+    words = [one is None and not empty for one, empty in zip(parsed, blank, strict=True)]
     wrong = np.array([*words, False])[cells.indices]
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise DataError(
-            f"column {name!r} must hold numbers; row {row} holds {cells.distinct[cells.indices[row]]!r}. "
-            "Correct the cell, or leave the column out with `inputs`."
+        cell = cells.distinct[cells.indices[row]]
+        otherwise = "" if is_target else ", or leave the column out with `inputs`"
+        raise RowError(
+            f"column {name!r} must hold numbers; {{where}} holds {cell!r}. Correct the cell, say that it "
+            f"stands for a missing value (`missing`, --missing){otherwise}.",
+            row=row,
         )
     values = np.array([*parsed, None], np.float64)  # the last stands for no cell at all
     return np.asarray(values[cells.indices])

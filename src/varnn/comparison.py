@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from varnn import baselines, figures
+from varnn.clock import has_clock
 from varnn.diagnostics import over_time
 from varnn.diagnostics.correlation import autocorrelation
 from varnn.model_report import add_model, worst_stretch
@@ -108,7 +110,7 @@ def _add_best(report: Report, comparison: Comparison, names: Sequence[str]) -> N
     """Show where the best model errs most, and what its errors look like."""
     best, segments = names[0], _segments(comparison)
     starts = np.cumsum([0, *segments])
-    places = np.concatenate([one.lead_in.rows[one.scored()] for one in comparison.cuts])
+    places = _places(comparison)
     errors = comparison.errors(best)
     worst = _worst_stretch(errors, segments)
     events = detect(errors, starts)
@@ -125,18 +127,27 @@ def _add_best(report: Report, comparison: Comparison, names: Sequence[str]) -> N
         ),
         f"Truth and predictions where {best} errs most.",
     )
+    several = len(segments) > 1  # whose rows stand one after another
     correlations, pairs = autocorrelation(errors, np.arange(1, min(40, max(segments) - 1) + 1), starts)
     report.add_figure(
         "Innovations",
         over_time.innovations(
-            np.arange(len(errors)),
+            np.arange(len(errors)) if several else places,
             errors,
             correlations,
             1.96 / np.sqrt(np.maximum(pairs, 1)),
-            marks=over_time.marks_of(events),
+            marks=over_time.marks_of(events, None if several else places),
         ),
         f"Errors of {best} on the test rows, and their autocorrelation; inside the band: noise.",
     )
+
+
+def _places(comparison: Comparison) -> npt.NDArray[Any]:
+    """Give the times of all rows that are scored, or their numbers."""
+    rows = [one.lead_in for one in comparison.cuts]
+    timed = all(has_clock(one.time) for one in rows)
+    values = [np.asarray(one.time) if timed else one.rows for one in rows]
+    return np.concatenate([one[cut.scored()] for one, cut in zip(values, comparison.cuts, strict=True)])
 
 
 def _line(comparison: Comparison, row: dict[str, Any], best: str) -> dict[str, str]:

@@ -4,6 +4,7 @@
 
     VarnnError
     ├── DataError        (ValueError)    the rows, columns or values given cannot be used
+    │   └── RowError                     one row is at fault, which a file's reader knows by its line
     ├── ConfigError      (ValueError)    a setting is out of range, or two of them contradict
     ├── TrainingError    (RuntimeError)  training could not go on: the loss is no longer finite
     ├── ModelFileError   (ValueError)    a .varnn file or a snapshot is damaged, foreign or too new
@@ -18,6 +19,7 @@ import difflib
 import importlib
 from collections.abc import Iterable, Sequence
 from types import ModuleType
+from typing import Any
 
 
 class VarnnError(Exception):
@@ -26,6 +28,45 @@ class VarnnError(Exception):
 
 class DataError(VarnnError, ValueError):
     """The rows, columns or values given cannot be used."""
+
+
+class RowError(DataError):
+    """One row is at fault.
+
+    Parameters
+    ----------
+    message
+        The message, with ``{where}`` where the row is named.
+    row
+        The row, counted from 0.
+    where
+        What to call it: those who read a file know its line.
+
+    Examples
+    --------
+    >>> str(RowError("{where} is empty", row=3))
+    'row 3 is empty'
+    >>> str(RowError("{where} is empty", row=3).at("line 5"))
+    'line 5 is empty'
+    """
+
+    def __init__(self, message: str, *, row: int, where: str | None = None) -> None:
+        self.message, self.row = message, row
+        super().__init__(message.replace("{where}", where or f"row {row}"))
+
+    def at(self, where: str) -> "RowError":
+        """Give the same error with another name for the row."""
+        return RowError(self.message, row=self.row, where=where)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Keep what an exception's own way to be copied does not know of."""
+        return _row_error, (self.message, self.row, str(self))
+
+
+def _row_error(message: str, row: int, said: str) -> RowError:
+    error = RowError(message, row=row)
+    error.args = (said,)
+    return error
 
 
 class ConfigError(VarnnError, ValueError):

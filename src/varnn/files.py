@@ -9,23 +9,32 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from varnn import memory
+from varnn.csv_files import read_csv
 from varnn.errors import DataError, OutputError, require
+from varnn.notes import Note
 
 STANDARD = Path("-")  # standard input, or output
-_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
+_PARQUET = b"PAR1"
 _LARGE = 1 << 23  # bytes of a table from which on memory matters more than a few milliseconds
-_ANY = 2**31 - 1
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
-def read_table(path: Path) -> Any:
-    """Read a CSV or Parquet file as a pyarrow table; "-" is standard input.
+class TableFile(NamedTuple):
+    """A pyarrow table, what to say of how it was read, and what to call a row of it."""
 
-    The first bytes tell Parquet and gzip, and the first line what parts its columns (a comma, a semicolon
-    or a tab), so that names of files may be anything.
+    table: Any
+    notes: list[Note]
+    where: Callable[[int], str]
+
+
+def read_table(path: Path) -> TableFile:
+    """Read a CSV or Parquet file; "-" is standard input.
+
+    The first bytes tell Parquet and gzip, the first lines how CSV is written, so that names of files may be
+    anything.
     """
     pyarrow = require("pyarrow", extra="files", purpose="reading tables")
     if path.is_dir():
@@ -34,7 +43,8 @@ def read_table(path: Path) -> Any:
     try:
         with contextlib.ExitStack() as opened:
             file = sys.stdin.buffer if path == STANDARD else opened.enter_context(path.open("rb"))
-            table = _parsed(file, path)
+            found = _parsed(file, path)
+        table = found.table
         columns = dict(zip(table.column_names, table.columns, strict=True))
     except FileNotFoundError:
         raise DataError(f"there is no file {str(path)!r}. Check the path.") from None
@@ -42,49 +52,35 @@ def read_table(path: Path) -> Any:
         reason = str(error).splitlines()[0][:200]
         raise DataError(
             f"{what} cannot be read as a table: {reason.rstrip('.')}. "
-            "Give CSV in UTF-8 with a line of column names, or Parquet."
+            "Give CSV with a line of column names, or Parquet."
         ) from None
     if len(columns) < table.num_columns:
         names = table.column_names
         twice = [name for name in columns if names.count(name) > 1]
         raise DataError(f"each column needs a name of its own; {what} has {twice[:5]} twice. Rename them.")
     if table.nbytes < _LARGE:
-        return table
+        return found
+    found = found._replace(table=None)
     del table
     _join_blocks(columns)
-    return pyarrow.table(columns)
+    return found._replace(table=pyarrow.table(columns))
 
 
-def _parsed(file: Any, path: Path) -> Any:
+def _parsed(file: Any, path: Path) -> TableFile:
     """Read an open file, of a kind that can be looked into before it is read."""
     import pyarrow
-    from pyarrow import csv, parquet
+    from pyarrow import parquet
 
-    head = file.peek(len(_PARQUET))
-    if head.startswith(_PARQUET) or path.suffix.lower() in _PARQUET_SUFFIXES:
+    if file.peek(len(_PARQUET)).startswith(_PARQUET) or path.suffix.lower() in _PARQUET_SUFFIXES:
         # Parquet is read from its end, which a pipe does not have.
         whole = path if path != STANDARD else io.BytesIO(file.read())
         # Not parquet.read_table: it holds the file's bytes beside the table, and cuts columns into groups.
         schema = parquet.ParquetFile(whole).schema_arrow
         texts = [one.name for one in schema if one.type in (pyarrow.string(), pyarrow.large_string())]
-        return parquet.ParquetFile(whole, pre_buffer=False, read_dictionary=texts).read()
-    source = file
-    if head.startswith(_GZIP) or path.suffix.lower() == ".gz":
-        source = gzip.GzipFile(fileobj=file)
-    beginning = source.peek(1 << 16)
-    if b"\0" in beginning:
-        raise pyarrow.ArrowInvalid("it holds bytes that are no text")
-    first_line = beginning.partition(b"\n")[0]
-    delimiter = max(",;\t", key=lambda one: first_line.count(one.encode()))  # a comma, if there is none
-    options = csv.ParseOptions(delimiter=delimiter)
-    # Texts as numbers of a list of them: names of series come ten million times.
-    texts = csv.ConvertOptions(auto_dict_encode=True, auto_dict_max_cardinality=_ANY)
-    if source.seekable():
-        try:  # block by block, which needs half the memory: kinds of columns are read off the first block ...
-            return csv.open_csv(source, parse_options=options, convert_options=texts).read_all()
-        except pyarrow.ArrowInvalid:
-            source.seek(0)  # ... and what comes later may not fit them
-    return csv.read_csv(source, parse_options=options, convert_options=texts)
+        table = parquet.ParquetFile(whole, pre_buffer=False, read_dictionary=texts).read()
+        return TableFile(table, [], lambda row: f"row {row}")
+    found = read_csv(file, None if path == STANDARD else path)
+    return TableFile(found.table, found.notes, lambda row: f"line {found.line_of(row):,}")
 
 
 def _join_blocks(columns: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ All checks of user data live here and run once. Later stages trust a Panel: its 
 series and in time order, its numbers are finite or NaN (missing), its shapes agree.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,14 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn import memory
-from varnn.errors import DataError
+from varnn.errors import ConfigError, DataError, RowError
 from varnn.files import read_table
 from varnn.grouping import Coded, IntArray, RowNumbers, row_numbers
+from varnn.notes import Note
+from varnn.order import Duplicates, one_each, refuse_unordered, time_order
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
-    from varnn.tables import Columns
+    from varnn.tables import Columns, Reading
+
+logger = logging.getLogger(__name__)
 
 FloatArray = npt.NDArray[np.floating[Any]]
 
@@ -51,6 +56,8 @@ class Panel:
         Position of each row in the caller's table, whose series may have been interleaved.
     ignored
         Columns of the caller's table that hold no numbers and were left out.
+    notes
+        What is worth saying of how a table was read.
     name, licence, citation
         Where the data come from, for the data sets of :mod:`varnn.datasets`.
 
@@ -71,6 +78,7 @@ class Panel:
     time: npt.NDArray[Any] | None = None
     rows: RowNumbers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     ignored: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     name: str = ""
     licence: str = ""
     citation: str = ""
@@ -136,9 +144,14 @@ class Panel:
         frame: "IntoDataFrame",
         *,
         target: str | None,
-        time: str | None = None,
+        time: str | Sequence[str] | None = None,
         series: str | None = None,
         inputs: Sequence[str] | None = None,
+        time_format: str | None = None,
+        time_zone: str | None = None,
+        missing: Sequence[object] = (),
+        sort: bool = False,
+        duplicates: Duplicates = "error",
     ) -> "Panel":
         """Make a panel from a pandas, polars or pyarrow table.
 
@@ -148,11 +161,28 @@ class Panel:
             The table; it is never modified.
         target
             Column to predict; None when the table holds inputs only.
-        time, series
-            Columns with the time and the series of each row.
+        time
+            Column with the time of each row: dates, texts or numbers. Several columns whose cells are one
+            time together may be named: ["date", "hour"], or ["year", "month", "day", "hour"].
+        series
+            Column with the series of each row.
         inputs
             Input columns. By default all other columns that hold numbers; text columns are left
             out and listed in ``panel.ignored``.
+        time_format
+            How times are written, where that is not to be found out: "day-first", "month-first" or
+            "year-first", codes of ``strptime`` such as "%d.%m.%Y %H:%M", or "seconds" ("milliseconds", ...)
+            since 1970.
+        time_zone
+            Whose clock the times are of, such as "Europe/Berlin": they become UTC, and the hour that comes
+            twice when summer time ends is told apart. Times that name their own zone become UTC anyway.
+        missing
+            Texts and numbers that stand for a missing value, such as -200, beside the usual NA.
+        sort
+            Put the rows of each series in the order of time.
+        duplicates
+            What to do with several rows of one time: refuse them ("error"), or keep the "first", the "last"
+            or the "mean" of their numbers.
 
         Examples
         --------
@@ -161,37 +191,61 @@ class Panel:
         >>> panel = Panel.from_frame(frame, target="load", time="day")
         >>> panel.input_names, panel.target.tolist()
         (('heat',), [7.0, 9.0])
+        >>> frame = polars.DataFrame({"when": ["31/1/2024 5:00", "1/2/2024 5:00"], "load": [7, -999]})
+        >>> panel = Panel.from_frame(frame, target="load", time="when", missing=[-999])
+        >>> panel.time.astype(str).tolist(), panel.target.tolist()
+        (['2024-01-31T05:00:00', '2024-02-01T05:00:00'], [7.0, nan])
         """
-        from varnn.tables import columns_of  # narwhals: only for those who have tables
+        from varnn.tables import Reading, columns_of  # narwhals: only for those who have tables
 
-        return from_columns(columns_of(frame), target=target, time=time, series=series, inputs=inputs)
+        reading = Reading(
+            target=target,
+            time=time,
+            series=series,
+            inputs=inputs,
+            time_format=time_format,
+            time_zone=time_zone,
+            missing=missing,
+            sort=sort,
+            duplicates=duplicates,
+        )
+        return from_columns(columns_of(frame), reading).logged()
 
     @classmethod
-    def read(
-        cls,
-        path: str | Path,
-        *,
-        target: str | None,
-        time: str | None = None,
-        series: str | None = None,
-        inputs: Sequence[str] | None = None,
-    ) -> "Panel":
+    def read(cls, path: str | Path, *, target: str | None, **reading: Any) -> "Panel":
         r"""Read a panel from a CSV (also .gz, .tsv) or Parquet file.
 
-        The arguments are those of :meth:`from_frame`.
+        Delimiter, decimal mark and encoding of a CSV are found in the file. All other arguments are those of
+        :meth:`from_frame`. What is worth knowing of how the file was read is in ``panel.notes``.
 
         Examples
         --------
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp(), "house.csv")
-        >>> _ = path.write_text("date,heat,load\n2026-01-01,20.5,7\n2026-01-02,NA,9\n")
-        >>> Panel.read(path, target="load", time="date").inputs
-        array([[20.5], [ nan]])
+        >>> _ = path.write_text("date;heat;load\n31.12.2025;20,5;7\n1.1.2026;NA;9\n")
+        >>> panel = Panel.read(path, target="load", time="date")
+        >>> panel.inputs.tolist(), panel.time.astype(str).tolist()
+        ([[20.5], [nan]], ['2025-12-31T00:00:00', '2026-01-01T00:00:00'])
         """
-        from varnn.tables import columns_of
+        from varnn.tables import Reading, columns_of
 
-        columns = columns_of(read_table(Path(path)))
-        return from_columns(columns, target=target, time=time, series=series, inputs=inputs)
+        file = read_table(Path(path))
+        columns, file = columns_of(file.table), file._replace(table=None)  # which then is not held twice
+        try:
+            how = Reading(target=target, **reading)
+        except TypeError as error:
+            raise ConfigError(f"Panel.read takes the arguments of Panel.from_frame: {error}.") from None
+        try:
+            panel = from_columns(columns, how)
+        except RowError as error:
+            raise error.at(file.where(error.row)) from None
+        return replace(panel, notes=(*file.notes, *panel.notes)).logged()
+
+    def logged(self) -> "Panel":
+        """Log what calls for a second look at how a table was read."""
+        for note in self.notes:
+            logger.log(logging.WARNING if note.is_doubt else logging.INFO, "%s.", note.text)
+        return self
 
     def __post_init__(self) -> None:
         if len(self.rows) != len(self.target):
@@ -331,21 +385,15 @@ def _floats(values: npt.ArrayLike | None, what: str) -> FloatArray:
     return array
 
 
-def from_columns(
-    table: "Columns",
-    *,
-    target: str | None,
-    time: str | None = None,
-    series: str | None = None,
-    inputs: Sequence[str] | None = None,
-) -> Panel:
+def from_columns(table: "Columns", reading: "Reading") -> Panel:
     """Make a panel from columns, which are taken out of the mapping one by one.
 
-    A file's columns then are not in memory twice. The arguments are those of :meth:`Panel.from_frame`.
+    A file's columns then are not in memory twice.
     """
     from varnn.tables import gathered
 
-    return _grouped(**gathered(table, target=target, time=time, series=series, inputs=inputs)._asdict())
+    found = gathered(table, reading)
+    return _grouped(**found._asdict(), sort=reading.sort, duplicates=reading.duplicates)
 
 
 def _grouped(
@@ -355,6 +403,9 @@ def _grouped(
     input_names: tuple[str, ...],
     target_name: str,
     ignored: tuple[str, ...] = (),
+    notes: Sequence[Note] = (),
+    sort: bool = False,
+    duplicates: Duplicates = "error",
 ) -> Panel:
     """Bring the rows of each series together, in the order in which the series first appear.
 
@@ -373,24 +424,43 @@ def _grouped(
             )
     series = Coded(("0",), np.zeros(n_rows, np.int8)) if series is None else series
     starts, order = series.grouping()
+    starts = starts.astype(np.int64)
     if np.any(series.codes[1:] < series.codes[:-1]):
-        for name in values:
-            values[name] = None if values[name] is None else values[name][order]
-            memory.release()  # of what it was before
+        _take(values, order)
+    said: list[Note] = []
+    if values["time"] is not None:
+        if sort and (by_time := time_order(values["time"], starts)) is not None:
+            _take(values, by_time)
+            order = order[by_time]
+            said.append(Note("rows are put in the order of time"))
+        starts, order, dropped = one_each(values, starts, order, duplicates)
+        if dropped:
+            said.append(Note(f"{dropped:,} rows repeat a time: the {duplicates} of each is kept"))
+        refuse_unordered(values["time"], starts, series.names, order)
+    elif sort or duplicates != "error":
+        raise ConfigError(
+            "sort and duplicates go by the time of rows, which have none. Name the `time` column."
+        )
     inputs, target, time = (values.pop(name) for name in ("inputs", "target", "time"))
-    if time is not None:
-        _refuse_unordered(time, starts, series.names, order)
     return Panel(
         inputs=inputs,
         target=target,
-        starts=starts.astype(np.int64),
+        starts=starts,
         ids=series.names,
         input_names=input_names,
         target_name=target_name,
         time=time,
         rows=order,
         ignored=ignored,
+        notes=(*notes, *said),
     )
+
+
+def _take(values: dict[str, Any], rows: RowNumbers) -> None:
+    """Bring rows into another order."""
+    for name in values:
+        values[name] = None if values[name] is None else values[name][rows]
+        memory.release()  # of what it was before
 
 
 def _refuse_unusable(values: FloatArray, names: Sequence[str]) -> None:
@@ -403,24 +473,8 @@ def _refuse_unusable(values: FloatArray, names: Sequence[str]) -> None:
         row = int(np.argmax(np.abs(values[:, column]) > _LARGEST))
         value = values[row, column]
         what = "infinity" if np.isinf(value) else f"{value:g}"
-        raise DataError(
+        raise RowError(
             f"numbers must be finite or missing (NaN), and below {_LARGEST:g} in size; column "
-            f"{names[column]!r} holds {what} in row {row}. Correct it, or mark it missing."
+            f"{names[column]!r} holds {what} in {{where}}. Correct it, or mark it missing.",
+            row=row,
         )
-
-
-def _refuse_unordered(
-    time: npt.NDArray[Any], starts: IntArray, ids: tuple[str, ...], order: RowNumbers
-) -> None:
-    ahead = time[1:] > time[:-1]
-    ahead[starts[1:-1] - 1] = True  # the step from one series to the next may go back
-    if ahead.all():
-        return
-    row = int(np.argmin(ahead)) + 1
-    series = ids[int(np.searchsorted(starts, row, side="right")) - 1]
-    where = f"in series {series!r}, " if len(ids) > 1 else ""
-    kind = "repeats" if time[row] == time[row - 1] else "goes back to"
-    raise DataError(
-        f"time must increase within each series; {where}row {order[row]} {kind} {time[row]} "
-        f"after {time[row - 1]}. Sort the rows by time and drop repeats, or name the `series` column."
-    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
@@ -12,6 +14,10 @@ from varnn import columns, memory
 from varnn.columns import FloatArray
 from varnn.errors import DataError, nearest
 from varnn.grouping import Coded
+from varnn.notes import Note
+from varnn.order import Duplicates
+from varnn.sentinels import suspects
+from varnn.times import holds_dates, row_times
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -25,6 +31,49 @@ def columns_of(frame: IntoDataFrame) -> Columns:
     return {name: table[name] for name in table.columns}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How to read a table: which column is what, and how its cells are written.
+
+    Parameters
+    ----------
+    target
+        Column to predict; None when the table holds inputs only.
+    time
+        Column with the time of each row, or several whose cells are one time together.
+    series
+        Column with the series of each row.
+    inputs
+        Input columns; None takes all others that hold numbers.
+    time_format, time_zone
+        How times are written, and whose clock they are of; see :meth:`varnn.Panel.from_frame`.
+    missing
+        Texts and numbers that stand for a missing value.
+    sort, duplicates
+        Whether to put rows in the order of time, and which of several rows of one time to keep.
+    """
+
+    target: str | None
+    time: str | Sequence[str] | None = None
+    series: str | None = None
+    inputs: Sequence[str] | None = None
+    time_format: str | None = None
+    time_zone: str | None = None
+    missing: Sequence[object] = ()
+    sort: bool = False
+    duplicates: Duplicates = "error"
+
+    def times_in(self, names: Iterable[str]) -> list[str]:
+        """List the columns that hold the time; "date,hour" are two, unless one is called so."""
+        if self.time is None:
+            return []
+        if not isinstance(self.time, str):
+            return list(self.time)
+        if self.time in names or "," not in self.time:
+            return [self.time]
+        return [one.strip() for one in self.time.split(",") if one.strip()]
+
+
 class Gathered(NamedTuple):
     """What a table holds, by its use."""
 
@@ -33,53 +82,108 @@ class Gathered(NamedTuple):
     input_names: tuple[str, ...]
     target_name: str
     ignored: tuple[str, ...]  # columns that hold no numbers
+    notes: list[Note]
 
 
-def gathered(
-    table: Columns,
-    *,
-    target: str | None,
-    time: str | None,
-    series: str | None,
-    inputs: Sequence[str] | None,
-) -> Gathered:
+def gathered(table: Columns, reading: Reading) -> Gathered:
     """Read columns by name as what they are for; those with numbers are taken out of the mapping."""
     names = list(table)
     n_rows = len(next(iter(table.values()), ()))
     if n_rows == 0:
         raise DataError("a panel needs at least one row; the table has columns but no rows.")
-    for role, column in (("target", target), ("time", time), ("series", series)):
+    target, series, times = reading.target, reading.series, reading.times_in(names)
+    for role, column in (("target", target), *(("time", one) for one in times), ("series", series)):
         if column is not None and column not in table:
             raise DataError(f"{role} column {column!r} is not in the table. {nearest(column, names)}")
-    ignored: list[str] = []
-    if inputs is None:
-        chosen = [one for one in names if one not in {target, time, series}]
-        ignored = [one for one in chosen if _is_words(table[one])]
-        chosen = [one for one in chosen if one not in ignored]
-    else:
-        chosen = list(dict.fromkeys(inputs))
-        for column in chosen:
-            if column not in table:
-                raise DataError(f"input column {column!r} is not in the table. {nearest(column, names)}")
-            if column == target:
-                raise DataError(
-                    f"the target {target!r} cannot also be an input: it is not known when its "
-                    "own row is predicted. Take it out of `inputs`."
-                )
+    missing, notes = columns.Missing.of(reading.missing), list[Note]()
+    taken = {target, series, *times}
+    chosen, ignored = _inputs(table, reading, taken, missing, notes)
     groups = None if series is None else columns.coded(table[series], series)
-    values: dict[str, Any] = {"time": None if time is None else columns.times(table[time], time)}
+    values: dict[str, Any] = {"time": None}
+    if times:
+        values["time"], how = row_times(
+            table, times, form=reading.time_format, zone=reading.time_zone, series=groups
+        )
+        if how:
+            notes.append(Note(f"times are read as {how}"))
+    elif left := _unused_times(table, taken, ignored, reading.inputs):
+        notes.append(
+            Note(f"column {left!r} looks like times and is not used as such: name it as `time`", True)
+        )
     values["target"] = (
-        np.full(n_rows, np.nan) if target is None else columns.numbers(table.pop(target), target)
+        np.full(n_rows, np.nan)
+        if target is None
+        else columns.numbers(table.pop(target), target, missing, is_target=True)
     )
-    values["inputs"] = _side_by_side([columns.numbers(table.pop(one), one) for one in chosen], n_rows)
+    values["inputs"] = _side_by_side(
+        [columns.numbers(table.pop(one), one, missing) for one in chosen], n_rows
+    )
     memory.release()  # of the columns
+    for name, number, count in [
+        *suspects(values["target"][:, None], [target or ""]),
+        *suspects(values["inputs"], chosen),
+    ]:
+        text = (
+            f"column {name!r} holds {number:g} {count:,} times, far from its other values: if that stands "
+            f"for a missing value, say missing=[{number:g}] (--missing {number:g})"
+        )
+        notes.append(Note(text, is_doubt=True))
     return Gathered(
         values,
         series=groups,
         input_names=tuple(chosen),
         target_name="y" if target is None else target,
         ignored=tuple(ignored),
+        notes=notes,
     )
+
+
+def _inputs(
+    table: Columns, reading: Reading, taken: set[str | None], missing: columns.Missing, notes: list[Note]
+) -> tuple[list[str], list[str]]:
+    """List the input columns, and those left out."""
+    if reading.inputs is not None:
+        chosen = list(dict.fromkeys(reading.inputs))
+        for column in chosen:
+            if column not in table:
+                raise DataError(f"input column {column!r} is not in the table. {nearest(column, table)}")
+            if column == reading.target:
+                raise DataError(
+                    f"the target {reading.target!r} cannot also be an input: it is not known when its "
+                    "own row is predicted. Take it out of `inputs`."
+                )
+        return chosen, []
+    free = [one for one in table if one not in taken]
+    counters = [one for one in free if _counts_rows(table[one], one)]
+    words = [one for one in free if _is_words(table[one], missing)]
+    if counters:
+        notes.append(Note(f"column {counters[0]!r} only counts the rows and is left out"))
+    texts = [one for one in words if columns.is_text(table[one])]
+    if texts:
+        kinds = ", ".join(f"{one!r} ({table[one].n_unique():,} values)" for one in texts[:5])
+        notes.append(
+            Note(
+                f"text is left out: {kinds}. To learn from it, turn it into numbers first, for example a "
+                "column of 0 and 1 for each value (pandas.get_dummies)"
+            )
+        )
+    return [one for one in free if one not in {*counters, *words}], [*counters, *words]
+
+
+def _counts_rows(column: nw.Series[Any], name: str) -> bool:
+    """Tell whether a column that nobody gave a name holds row numbers, as an index written to a file does."""
+    if not re.fullmatch(r"(column|Unnamed:) \d+", name) or not column.dtype.is_integer():
+        return False
+    numbers = np.asarray(column.to_numpy())
+    return bool((np.diff(numbers) == 1).all())
+
+
+def _unused_times(
+    table: Columns, taken: set[str | None], ignored: Sequence[str], inputs: Sequence[str] | None
+) -> str | None:
+    """Find a column that looks like times where none is named as such."""
+    free = [one for one in table if one not in taken and (inputs is None or one not in inputs)]
+    return next((one for one in free if one in ignored and holds_dates(table[one])), None)
 
 
 def _side_by_side(wide: list[FloatArray], n_rows: int) -> FloatArray:
@@ -88,12 +192,12 @@ def _side_by_side(wide: list[FloatArray], n_rows: int) -> FloatArray:
     return wide[0][:, None] if len(wide) == 1 else np.column_stack(wide)
 
 
-def _is_words(column: Any) -> bool:
+def _is_words(column: Any, missing: columns.Missing) -> bool:
     """Tell whether an unnamed column is text to leave out (and not a number column with a bad cell)."""
     if columns.holds_numbers(column):  # quicker than to read them twice
         return False
     try:
-        columns.numbers(column, column.name)
+        columns.numbers(column, column.name, missing)
     except DataError:
         if columns.is_nearly_numeric(column):
             raise

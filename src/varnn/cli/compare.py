@@ -6,7 +6,21 @@ from typing import Annotated
 
 import typer
 
-from varnn.cli.options import Data, Inputs, Json, Series, Target, Time, listed
+from varnn.cli.options import (
+    Data,
+    DuplicatesOption,
+    Inputs,
+    Json,
+    Missing,
+    Series,
+    Sort,
+    Target,
+    Time,
+    TimeFormat,
+    TimeZone,
+    listed,
+    reading,
+)
 
 
 def compare(
@@ -15,6 +29,11 @@ def compare(
     time: Time = None,
     series: Series = None,
     inputs: Inputs = None,
+    time_format: TimeFormat = None,
+    time_zone: TimeZone = None,
+    missing: Missing = None,
+    sort: Sort = False,
+    duplicates: DuplicatesOption = "error",
     models: Annotated[
         str,
         typer.Option(help="Models by name, separated by commas: varnn, RM, ARM+AM, arx-lr, narx-gbm, ..."),
@@ -45,7 +64,20 @@ def compare(
 
     if report is not None:
         check_writable(report)
-    understood = table.read(data, target=target, time=time, series=series, inputs=listed(inputs))
+    understood = table.read(
+        data,
+        reading(
+            target,
+            time,
+            series,
+            listed(inputs),
+            time_format=time_format,
+            time_zone=time_zone,
+            missing=missing,
+            sort=sort,
+            duplicates=duplicates,
+        ),
+    )
     words = console(stderr=True, quiet=as_json)
     words.print(understood.in_words(), markup=False)
     title, facts, panel = understood.name, understood.facts(), understood.panel.latest(max_rows)

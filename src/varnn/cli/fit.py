@@ -6,7 +6,21 @@ from typing import Annotated
 
 import typer
 
-from varnn.cli.options import Data, Inputs, Json, Series, Target, Time, listed
+from varnn.cli.options import (
+    Data,
+    DuplicatesOption,
+    Inputs,
+    Json,
+    Missing,
+    Series,
+    Sort,
+    Target,
+    Time,
+    TimeFormat,
+    TimeZone,
+    listed,
+    reading,
+)
 
 
 def fit(
@@ -16,6 +30,11 @@ def fit(
     time: Time = None,
     series: Series = None,
     inputs: Inputs = None,
+    time_format: TimeFormat = None,
+    time_zone: TimeZone = None,
+    missing: Missing = None,
+    sort: Sort = False,
+    duplicates: DuplicatesOption = "error",
     variant: Annotated[str, typer.Option(help="RM, RM+AM, ARM or ARM+AM.")] = "ARM+AM",
     window: Annotated[
         int | None, typer.Option(help="Rows one prediction sees; chosen if not given.", min=1)
@@ -43,7 +62,20 @@ def fit(
     from varnn.regressor import VARNNRegressor
 
     check_writable(output)
-    understood = table.read(data, target=target, time=time, series=series, inputs=listed(inputs))
+    understood = table.read(
+        data,
+        reading(
+            target,
+            time,
+            series,
+            listed(inputs),
+            time_format=time_format,
+            time_zone=time_zone,
+            missing=missing,
+            sort=sort,
+            duplicates=duplicates,
+        ),
+    )
     words = console(stderr=True, quiet=as_json)
     words.print(understood.in_words(), markup=False)
     facts, panel = understood.facts(), latest_rows(understood.panel, max_rows)

@@ -6,7 +6,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from varnn.cli.options import Data, Inputs, Json, Levels, Output, Series, Target, Time, listed
+from varnn.cli.options import (
+    Data,
+    DuplicatesOption,
+    Inputs,
+    Json,
+    Levels,
+    Missing,
+    Output,
+    Series,
+    Sort,
+    Target,
+    Time,
+    TimeFormat,
+    TimeZone,
+    listed,
+    reading,
+)
 
 if TYPE_CHECKING:
     from varnn.backtest import Backtest
@@ -32,6 +48,11 @@ def forecast(
     time: Time = None,
     series: Series = None,
     inputs: Inputs = None,
+    time_format: TimeFormat = None,
+    time_zone: TimeZone = None,
+    missing: Missing = None,
+    sort: Sort = False,
+    duplicates: DuplicatesOption = "error",
     known: Annotated[
         str | None, typer.Option(help="Inputs known in the future, separated by commas.")
     ] = None,
@@ -80,7 +101,20 @@ def forecast(
                 f"again with varnn fit --horizon {steps}."
             )
     names = listed(inputs) if model is None else list(model.fitted_.input_names)
-    understood = table.read(data, target=target, time=time, series=series, inputs=names)
+    understood = table.read(
+        data,
+        reading(
+            target,
+            time,
+            series,
+            names,
+            time_format=time_format,
+            time_zone=time_zone,
+            missing=missing,
+            sort=sort,
+            duplicates=duplicates,
+        ),
+    )
     words = console(stderr=True, quiet=as_json or (output == STANDARD and not backtest))
     words.print(understood.in_words(), markup=False)
     foreseen = listed(known) or []
@@ -99,16 +133,20 @@ def forecast(
         _fit(model, panel)
     coming = None
     if future is not None:
-        coming = table.read(
-            future,
-            target="none",
-            time=roles.time,
-            series=roles.series or "none",
-            inputs=model.known_inputs or [],
-            must_have_target=False,
-        ).panel
+        how = reading(
+            "none",
+            ",".join(roles.time) or "none",
+            roles.series or "none",
+            model.known_inputs or [],
+            time_format=time_format,
+            time_zone=time_zone,
+            missing=missing,
+            sort=sort,
+            duplicates=duplicates,
+        )
+        coming = table.read(future, how, must_have_target=False).panel
     found = model.forecast(panel, horizon=steps, inputs=coming, interval=interval or None)
-    _write(found, output, interval or [], roles.time, roles.series)
+    _write(found, output, interval or [], ", ".join(roles.time) or None, roles.series)
     words.print(f"Forecast {found.horizon} rows of {len(found.ids)} series. Wrote {output}.", markup=False)
     if as_json:
         typer.echo(json.dumps({"output": str(output), "data": facts}, indent=1))

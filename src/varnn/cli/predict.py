@@ -6,7 +6,21 @@ from typing import Annotated
 
 import typer
 
-from varnn.cli.options import Data, Json, Levels, Model, Output, Series, Time
+from varnn.cli.options import (
+    Data,
+    DuplicatesOption,
+    Json,
+    Levels,
+    Missing,
+    Model,
+    Output,
+    Series,
+    Sort,
+    Time,
+    TimeFormat,
+    TimeZone,
+    reading,
+)
 
 _LONG = 50_000  # rows that take long enough for somebody to wonder
 
@@ -21,6 +35,11 @@ def predict(
     ] = None,
     time: Time = None,
     series: Series = None,
+    time_format: TimeFormat = None,
+    time_zone: TimeZone = None,
+    missing: Missing = None,
+    sort: Sort = False,
+    duplicates: DuplicatesOption = "error",
     interval: Levels = None,
     as_json: Json = False,
 ) -> None:
@@ -49,11 +68,18 @@ def predict(
     model = load(model_path)
     understood = table.read(
         data,
-        target=target or model.fitted_.target_name,
+        reading(
+            target or model.fitted_.target_name,
+            time,
+            series,
+            model.fitted_.input_names,
+            time_format=time_format,
+            time_zone=time_zone,
+            missing=missing,
+            sort=sort,
+            duplicates=duplicates,
+        ),
         must_have_target=target is not None,
-        time=time,
-        series=series,
-        inputs=model.fitted_.input_names,
     )
     words = console(stderr=True, quiet=as_json or output == STANDARD)
     words.print(understood.in_words(), markup=False)

@@ -1,38 +1,20 @@
-"""DATA of a command: read, its columns' roles guessed where they are not given, and said in words.
+"""DATA of a command: read, its columns' roles guessed where they are not given, and said in words."""
 
-The target is never guessed. The time is the first column with dates. The series is asked for only where
-times do not increase from row to row: it then is the first text column within which they do.
-"""
-
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from varnn import columns
-from varnn.cli.options import NONE
-from varnn.errors import DataError
-from varnn.files import STANDARD, read_table
-from varnn.grouping import Coded
+from varnn.errors import DataError, RowError
+from varnn.files import STANDARD, TableFile, read_table
 from varnn.panel import Panel, from_columns
-from varnn.tables import Columns, columns_of
+from varnn.roles import NONE, Roles, guessed_roles
+from varnn.tables import Columns, Reading, columns_of
 
 _SHOWN = 6  # names of inputs in a summary
-_ROWS_AT_ONCE = 1 << 20
 _LOOKED_AT = 100_000  # rows the sampling step is read from
-
-
-@dataclass(frozen=True, kw_only=True)
-class Roles:
-    """Which columns are the time and the series of a row, and which of the two were guessed."""
-
-    time: str | None
-    series: str | None
-    guessed: frozenset[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +35,16 @@ class Table:
             "series": panel.n_series,
             "target": panel.target_name if self.labelled else None,
             "target_missing": _missing(panel.target) if self.labelled else None,
-            "time": roles.time,
+            "time": ", ".join(roles.time) or None,
             "step": _step(panel),
+            "first_time": _moment(panel, np.min),
+            "last_time": _moment(panel, np.max),
             "series_column": roles.series,
             "guessed": sorted(roles.guessed),
             "inputs": list(panel.input_names),
             "inputs_missing": _missing(panel.inputs),
             "left_out": list(panel.ignored),
+            "notes": [note.text for note in panel.notes],
         }
 
     def in_words(self) -> str:
@@ -68,106 +53,67 @@ class Table:
         names = ", ".join(facts["inputs"][:_SHOWN]) + (", ..." if len(facts["inputs"]) > _SHOWN else "")
         hints = {role: f"  (a guess; --{role} to change it)" for role in roles.guessed}
         step = "" if facts["step"] is None else f", {facts['step']}"
+        span = "" if facts["first_time"] is None else f", {facts['first_time']} to {facts['last_time']}"
         lines = {
             "rows": f"{facts['rows']:,}, in {facts['series']:,} series",
             "target": f"{facts['target']}, {facts['target_missing']:.1%} missing" if self.labelled else NONE,
-            "time": f"{roles.time or NONE}{step}{hints.get('time', '')}",
+            "time": f"{facts['time'] or NONE}{step}{span}{hints.get('time', '')}",
             "series": f"{roles.series or NONE}{hints.get('series', '')}",
             "inputs": f"{len(facts['inputs'])}: {names}; {facts['inputs_missing']:.1%} missing"
             if names
             else NONE,
         }
         if facts["left_out"]:
-            lines["left out"] = f"{', '.join(facts['left_out'][:_SHOWN])}  (no numbers)"
-        return "\n".join([f"{self.name}:", *(f"  {role:9}{line}" for role, line in lines.items())])
+            more = ", ..." if len(facts["left_out"]) > _SHOWN else ""
+            lines["left out"] = f"{', '.join(facts['left_out'][:_SHOWN])}{more}"
+        said = [f"  {role:9}{line}" for role, line in lines.items()]
+        noted = [
+            f"  {'note:' if not note.is_doubt else 'look:'}    {note.text}." for note in self.panel.notes
+        ]
+        return "\n".join([f"{self.name}:", *said, *noted])
 
 
-def read(
-    path: Path,
-    *,
-    target: str,
-    time: str | None,
-    series: str | None,
-    inputs: Sequence[str] | None,
-    must_have_target: bool = True,
-) -> Table:
-    """Read a table; roles of None are guessed, and the word none stands for no column."""
-    table = columns_of(read_table(path))
-    labelled = target != NONE and (must_have_target or target in table)
-    roles = _roles(table, time, series, taken={target, *(inputs or ())})
-    kept = {name: table[name] for name in (roles.time, roles.series) if name in table}
+def read(path: Path, reading: Reading, *, must_have_target: bool = True) -> Table:
+    """Read a table; a time or series of None is guessed, and the word none stands for no column."""
+    file = read_table(path)
+    table, file = columns_of(file.table), file._replace(table=None)  # which then is not held twice
+    labelled = reading.target != NONE and (must_have_target or reading.target in table)
+    roles = guessed_roles(table, reading)
+    kept = {name: table[name] for name in (*roles.time, roles.series) if name in table}
+    known = replace(
+        reading, target=reading.target if labelled else None, time=roles.time or None, series=roles.series
+    )
     try:
-        panel = from_columns(
-            table,
-            target=target if labelled else None,
-            time=roles.time,
-            series=roles.series,
-            inputs=inputs,
-        )
+        panel = from_columns(table, known)
+    except RowError as error:
+        raise _placed(error, file, roles) from None
     except DataError as error:
-        if "time" not in roles.guessed or "time must increase" not in str(error):
-            raise
-        raise DataError(
-            f"{error} The time column {roles.time!r} was guessed: --time none takes the rows as they come."
-        ) from None
+        if "time" in roles.guessed and any(f"column {one!r}" in str(error) for one in roles.time):
+            raise DataError(f"{error} (The time was guessed; --time names another column.)") from None
+        raise
+    if len(panel) < panel.rows.max() + 1:  # of several rows of one time, one is left
+        there = np.sort(panel.rows)
+        kept = {name: column[there.tolist()] for name, column in kept.items()}
     return Table(
         name="standard input" if path == STANDARD else path.name,
-        panel=panel,
+        panel=replace(panel, notes=(*file.notes, *panel.notes)),
         roles=roles,
         labelled=labelled,
         kept=kept,
     )
 
 
-def _roles(table: Columns, time: str | None, series: str | None, taken: set[str]) -> Roles:
-    """Guess what is not given."""
-    free = [name for name in table if name not in taken]
-    guessed = set()
-    if time is None:
-        dates = [name for name in free if isinstance(table[name].dtype, nw.Datetime | nw.Date)]
-        time = dates[0] if dates else NONE
-        guessed |= {"time"} if dates else set()
-    if series is None:
-        words = [name for name in free if columns.is_text(table[name]) and name != time]
-        found = next(_series(table, words, time), NONE) if words and time in table else NONE
-        guessed |= {"series"} if found != NONE else set()
-        series = found
-    return Roles(
-        time=None if time == NONE else time,
-        series=None if series == NONE else series,
-        guessed=frozenset(guessed),
-    )
-
-
-def _series(table: Columns, words: Sequence[str], time: str) -> Iterator[str]:
-    """Find text columns within which times increase, if they do not over all rows."""
-    if table[time].is_null().any():
-        return  # the panel says what is wrong with it
-    moments = columns.times(table[time], time)
-    if np.all(moments[1:] > moments[:-1]):
-        return
-    for name in words:
-        if not table[name].is_null().any() and _increases(moments, columns.coded(table[name], name)):
-            yield name
-
-
-def _increases(moments: npt.NDArray[Any], series: Coded) -> bool:
-    """Tell whether times increase within each series; series of a row each, as notes would make, are none."""
-    if 2 * (len(moments) - len(series.names)) < len(moments) - 1:
-        return False
-    last, begun = np.empty(len(series.names), moments.dtype), np.zeros(len(series.names), np.bool_)
-    for begin in range(0, len(moments), _ROWS_AT_ONCE):  # all at once they would be sorted
-        codes, times = (one[begin : begin + _ROWS_AT_ONCE] for one in (series.codes, moments))
-        order = np.argsort(codes, kind="stable")
-        codes, times = codes[order], times[order]
-        same = codes[1:] == codes[:-1]
-        first, final = np.append(True, ~same), np.append(~same, True)
-        known = begun[codes[first]]
-        on = np.append(times[1:][same] > times[:-1][same], (times[first] > last[codes[first]])[known])
-        if not on.all():
-            return False
-        last[codes[final]], begun[codes[final]] = times[final], True
-    return True
+def _placed(error: RowError, file: TableFile, roles: Roles) -> DataError:
+    """Say where in the file a row is, and what else may help."""
+    placed = error.at(file.where(error.row))
+    if "time must increase" not in str(error):
+        return placed
+    said = str(placed)
+    if roles.candidates and roles.series is None:
+        said += f" Times increase within column {roles.candidates[0]!r}: --series {roles.candidates[0]!r}."
+    if "time" in roles.guessed:
+        said += f" (The time {', '.join(roles.time)!r} was guessed; --time names another column.)"
+    return DataError(said)
 
 
 def _missing(values: npt.NDArray[Any]) -> float:
@@ -182,6 +128,15 @@ def _step(panel: Panel) -> str | None:
     usual = np.sort(steps)[len(steps) // 2]
     shown = _duration(usual) if steps.dtype.kind == "m" else f"{usual:g}"
     return f"every {shown}" if (steps == usual).all() else f"about every {shown}, uneven"
+
+
+def _moment(panel: Panel, which: Any) -> str | None:
+    """Write the first or the last time of all rows."""
+    if panel.time is None:
+        return None
+    if panel.time.dtype.kind != "M":
+        return f"{which(panel.time):g}"
+    return str(which(panel.time).astype("datetime64[s]")).replace("T", " ").removesuffix(":00")
 
 
 def _duration(step: Any) -> str:

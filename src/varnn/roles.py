@@ -1,0 +1,192 @@
+"""Columns of a table -> which of them is the time and which the series, where nobody said so.
+
+The target is never guessed. The time is the first column with dates (a time of day or an hour beside it
+joined to it), else columns called year, month, day and so on, else numbers that are seconds since 1970 or
+dates written as numbers. The series is looked for only where times do not increase from row to row: it
+then is the first column of texts within which they do, and whose values come one after another or at the
+same times. (The weather, told in two rows for one hour, is none.)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from varnn import columns
+from varnn.errors import DataError
+from varnn.grouping import Coded
+from varnn.tables import Columns, Reading
+from varnn.times import epoch_unit, holds_dates, holds_times_of_day, is_calendar, part_of_time, row_times
+
+NONE = "none"  # said of a column: there is none, do not guess one
+_ROWS_AT_ONCE = 1 << 20
+_TIME_WORDS = (
+    "time",
+    "date",
+    "timestamp",
+    "datetime",
+    "ts",
+    "ds",
+    "epoch",
+    "unix",
+    "when",
+    "period",
+    "month",
+)
+_MOST_SERIES = 1000  # values of a whole-number column that may name series
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles:
+    """Which columns are the time and the series of a row, and which of the two were guessed."""
+
+    time: tuple[str, ...]
+    series: str | None
+    guessed: frozenset[str]
+    candidates: tuple[str, ...] = ()  # within which times increase as well, and which are not guessed
+
+
+def guessed_roles(table: Columns, reading: Reading) -> Roles:
+    """Guess what is not given: a time or series of None; the word "none" stands for no column.
+
+    Examples
+    --------
+    >>> import polars
+    >>> from varnn.tables import columns_of
+    >>> frame = polars.DataFrame({"Date": ["10/03/2004", "13/03/2004"], "Time": ["18.00.00", "19.00.00"]})
+    >>> guessed_roles(columns_of(frame), Reading(target="load")).time
+    ('Date', 'Time')
+    """
+    taken = {reading.target, reading.series, *(reading.inputs or ())}
+    free = [name for name in table if name not in taken]
+    guessed = set()
+    times = () if reading.time == NONE else tuple(reading.times_in(table))
+    if reading.time is None:
+        times = _time(table, free)
+        guessed |= {"time"} if times else set()
+    series, candidates = None if reading.series == NONE else reading.series, list[str]()
+    if reading.series is None and times and all(one in table for one in times):
+        others = [name for name in free if name not in times]
+        series, candidates = _series(table, others, times, reading.time_format)
+        guessed |= {"series"} if series is not None else set()
+    return Roles(time=times, series=series, guessed=frozenset(guessed), candidates=tuple(candidates))
+
+
+def _time(table: Columns, free: Sequence[str]) -> tuple[str, ...]:
+    """Find the columns with the time."""
+    dates = [name for name in free if holds_dates(table[name])]
+    if dates:
+        return (dates[0], *_rest_of_day(table, free, dates[0]))
+    parts = {part: name for name in reversed(free) if (part := part_of_time(name)) is not None}
+    if {"year", "month"} <= parts.keys() and _are_years(table[parts["year"]]):
+        known = ("year", "month", "day", "hour", "minute", "second")
+        present = [one in parts for one in known]
+        return tuple(parts[one] for one in known[: present.index(False) if False in present else len(known)])
+    return tuple([name for name in free if _is_time_in_numbers(table[name], name)][:1])
+
+
+def _rest_of_day(table: Columns, free: Sequence[str], date: str) -> list[str]:
+    """Find the time of day that belongs to a column of dates without one."""
+    some = table[date][:1000].to_list()
+    if any(":" in str(cell) and "00:00:00" not in str(cell) for cell in some):
+        return []
+    clock = [name for name in free if name != date and holds_times_of_day(table[name])]
+    if clock:
+        return clock[:1]
+    repeats = table[date].n_unique() < len(table[date])
+    hours = [name for name in free if part_of_time(name) == "hour" and _is_hour(table[name])]
+    return hours[:1] if repeats else []
+
+
+def _is_hour(column: nw.Series[Any]) -> bool:
+    numbers = _whole_numbers(column)
+    return numbers is not None and numbers.min() >= 0 and numbers.max() <= 24
+
+
+def _are_years(column: nw.Series[Any]) -> bool:
+    numbers = _whole_numbers(column)
+    return numbers is not None and numbers.min() >= 1000 and numbers.max() < 3000
+
+
+def _whole_numbers(column: nw.Series[Any]) -> npt.NDArray[Any] | None:
+    """Give the cells of a column of whole numbers without gaps; None of any other."""
+    if not column.dtype.is_numeric() or len(column) == 0 or column.null_count():
+        return None
+    numbers = np.asarray(column.to_numpy())
+    if not np.isfinite(numbers).all() or (numbers != np.floor(numbers)).any():
+        return None
+    return numbers
+
+
+def _is_time_in_numbers(column: nw.Series[Any], name: str) -> bool:
+    """Tell whether numbers are times: they look so, and are called so or run on without a step back."""
+    if not column.dtype.is_numeric() or len(column) < 2 or column.null_count():
+        return False
+    numbers = np.asarray(column.to_numpy())
+    if not np.isfinite(numbers).all() or (epoch_unit(numbers) is None and not is_calendar(numbers)):
+        return False
+    words = name.lower().replace("-", "_").replace(" ", "_").split("_")
+    called = any(word in _TIME_WORDS for word in words) or name.lower().endswith(("time", "date", "stamp"))
+    runs = bool((numbers[1:] > numbers[:-1]).all() or (numbers[1:] < numbers[:-1]).all())
+    return called or (runs and numbers.min() > 1e7)  # six digits may be anything
+
+
+def _series(
+    table: Columns, free: Sequence[str], times: Sequence[str], form: str | None
+) -> tuple[str | None, list[str]]:
+    """Find the column that tells series apart, where times do not increase over all rows; and others."""
+    try:
+        moments = row_times(table, times, form=form).values
+    except DataError:
+        return None, []  # the panel says what is wrong with them
+    if np.all(moments[1:] > moments[:-1]):
+        return None, []
+    candidates = []
+    for name in free:
+        names = _names(table[name], name)
+        if names is None or not _increases(moments, names):
+            continue
+        if columns.is_text(table[name]) and _are_side_by_side(moments, names):
+            return name, []
+        candidates.append(name)
+    return None, candidates
+
+
+def _names(column: nw.Series[Any], name: str) -> Coded | None:
+    """Read a column as names of series, if it can be: texts, or a few whole numbers."""
+    if columns.is_text(column):
+        return None if columns.first_empty(column) is not None else columns.coded(column, name)
+    numbers = _whole_numbers(column)
+    few = numbers is not None and len(np.unique(numbers[:_ROWS_AT_ONCE])) <= _MOST_SERIES
+    return Coded.of(numbers) if numbers is not None and few else None
+
+
+def _are_side_by_side(moments: npt.NDArray[Any], series: Coded) -> bool:
+    """Tell whether series come one after another, or most of their rows at times that others have, too."""
+    changes = int((series.codes[1:] != series.codes[:-1]).sum())
+    if changes == len(series.names) - 1:
+        return True
+    beside = len(moments) - int(np.bincount(series.codes).max())
+    return 2 * (len(moments) - len(np.unique(moments))) >= beside
+
+
+def _increases(moments: npt.NDArray[Any], series: Coded) -> bool:
+    """Tell whether times increase within each series; series of a row each, as notes would make, are none."""
+    if 2 * (len(moments) - len(series.names)) < len(moments) - 1:
+        return False
+    last, begun = np.empty(len(series.names), moments.dtype), np.zeros(len(series.names), np.bool_)
+    for begin in range(0, len(moments), _ROWS_AT_ONCE):  # all at once they would be sorted
+        codes, times = (one[begin : begin + _ROWS_AT_ONCE] for one in (series.codes, moments))
+        order = np.argsort(codes, kind="stable")
+        codes, times = codes[order], times[order]
+        same = codes[1:] == codes[:-1]
+        first, final = np.append(True, ~same), np.append(~same, True)
+        known = begun[codes[first]]
+        on = np.append(times[1:][same] > times[:-1][same], (times[first] > last[codes[first]])[known])
+        if not on.all():
+            return False
+        last[codes[final]], begun[codes[final]] = times[final], True
+    return True
