@@ -5,6 +5,7 @@ as numbers only when every cell can be: a column that is almost a number column 
 names the first bad cell, never a column that silently disappears.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ import numpy.typing as npt
 from varnn.errors import DataError, RowError
 from varnn.grouping import Coded
 
+# 1,070.20 and 1,070,200 can be read in one way only; 1,070 may be a little more than one.
+_IN_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:(?:,\d{3})+\.\d+|(?:,\d{3}){2,})")
 FloatArray = npt.NDArray[np.floating[Any]]
 
 _ROWS_AT_ONCE = 1 << 20
@@ -185,8 +188,9 @@ def _is_blank(cell: object) -> bool:
 
 
 def _number(cell: object) -> float | None:
+    text = str(cell).strip()
     try:
-        return float(str(cell))
+        return float(text.replace(",", "") if _IN_THOUSANDS.fullmatch(text) else text)
     except ValueError:
         return None
 
@@ -199,10 +203,10 @@ def _parsed(cells: _Cells, name: str, missing: Missing, *, is_target: bool) -> F
     if wrong.any():
         row = int(np.argmax(wrong))
         cell = cells.distinct[cells.indices[row]]
-        otherwise = "" if is_target else ", or leave the column out with `inputs`"
+        otherwise = "or" if is_target else "leave the column out with `inputs`, or"
         raise RowError(
-            f"column {name!r} must hold numbers; {{where}} holds {cell!r}. Correct the cell, say that it "
-            f"stands for a missing value (`missing`, --missing){otherwise}.",
+            f"column {name!r} must hold numbers; {{where}} holds {cell!r}. Correct the cell, {otherwise} say "
+            "that it stands for a missing value: `missing` (--missing).",
             row=row,
         )
     values = np.array([*parsed, None], np.float64)  # the last stands for no cell at all

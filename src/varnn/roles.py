@@ -24,18 +24,10 @@ from varnn.times import epoch_unit, holds_dates, holds_times_of_day, is_calendar
 NONE = "none"  # said of a column: there is none, do not guess one
 _ROWS_AT_ONCE = 1 << 20
 _TIME_WORDS = (
-    "time",
-    "date",
-    "timestamp",
-    "datetime",
-    "ts",
-    "ds",
-    "epoch",
-    "unix",
-    "when",
-    "period",
-    "month",
+    *("time", "date", "timestamp", "datetime", "ts", "ds"),
+    *("epoch", "unix", "when", "period", "month"),
 )
+_BESIDE = ("utc", "local", "start", "begin", "end", "ms", "ns", "s")  # words that may stand with these
 _MOST_SERIES = 1000  # values of a whole-number column that may name series
 
 
@@ -85,7 +77,25 @@ def _time(table: Columns, free: Sequence[str]) -> tuple[str, ...]:
         known = ("year", "month", "day", "hour", "minute", "second")
         present = [one in parts for one in known]
         return tuple(parts[one] for one in known[: present.index(False) if False in present else len(known)])
-    return tuple([name for name in free if _is_time_in_numbers(table[name], name)][:1])
+    numbers = [name for name in free if _is_time_in_numbers(table[name], name)]
+    if not numbers:
+        _refuse_unread_time(table, free)
+    return tuple(numbers[:1])
+
+
+def _refuse_unread_time(table: Columns, free: Sequence[str]) -> None:
+    """Refuse to go on without times where a column is called so and cannot be read."""
+    for name in free:
+        if (
+            is_called_time(name)
+            and columns.is_text(table[name])
+            and not columns.is_nearly_numeric(table[name])
+        ):
+            raise DataError(
+                f"column {name!r} must hold dates that can be read, by its name; it begins with "
+                f"{table[name][0]!r}. Say how to read it with --time-format, name another with --time, "
+                "or take the rows as they come with --time none."
+            )
 
 
 def _rest_of_day(table: Columns, free: Sequence[str], date: str) -> list[str]:
@@ -128,10 +138,20 @@ def _is_time_in_numbers(column: nw.Series[Any], name: str) -> bool:
     numbers = np.asarray(column.to_numpy())
     if not np.isfinite(numbers).all() or (epoch_unit(numbers) is None and not is_calendar(numbers)):
         return False
-    words = name.lower().replace("-", "_").replace(" ", "_").split("_")
-    called = any(word in _TIME_WORDS for word in words) or name.lower().endswith(("time", "date", "stamp"))
     runs = bool((numbers[1:] > numbers[:-1]).all() or (numbers[1:] < numbers[:-1]).all())
-    return called or (runs and numbers.min() > 1e7)  # six digits may be anything
+    return is_called_time(name) or (runs and numbers.min() > 1e7)  # six digits may be anything
+
+
+def is_called_time(name: str) -> bool:
+    """Tell whether a column is a time by its name.
+
+    Examples
+    --------
+    >>> is_called_time("Date Time"), is_called_time("runtime_hours"), is_called_time("load")
+    (True, False, False)
+    """
+    words = name.lower().replace("-", "_").replace(" ", "_").split("_")
+    return set(words) <= {*_TIME_WORDS, *_BESIDE} and not set(words).isdisjoint(_TIME_WORDS)
 
 
 def _series(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 _FEWEST = 3  # times that a number has to come
+_SMALLEST = 99
 _NINES = {10.0**digits - 1 for digits in range(2, 7)}  # 99, 999, ...
 _KNOWN = {-one for one in _NINES} | _NINES | {-200.0, -8888.0, 8888.0, -7777.0, 7777.0}
 
@@ -36,13 +37,15 @@ def suspects(values: npt.NDArray[Any], names: Sequence[str]) -> list[tuple[str, 
 
 def _count(values: npt.NDArray[Any], number: float, low: float, high: float) -> int:
     """Count a number that stands far from the others; 0 if it does not."""
+    if number != round(number) or (abs(number) < _SMALLEST and number not in _KNOWN):
+        return 0
     at = values == number
     count = int(at.sum())
-    if not _FEWEST <= count < len(values) / 2 or number != round(number):
+    if not _FEWEST <= count < len(values) / 2:
         return 0
     others = values[~at]
     nearest = float((np.fmin if number == low else np.fmax).reduce(others))
     gap, span = abs(nearest - number), abs((high if number == low else low) - nearest)
     is_known = number in _KNOWN and gap > span / 2
     is_negative = number in _KNOWN and number < 0 <= nearest
-    return count if is_negative or is_known or (gap > 5 * span and abs(number) >= 99) else 0
+    return count if is_negative or is_known or gap > 5 * span else 0

@@ -22,6 +22,7 @@ from varnn.times import holds_dates, row_times
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
+_COUNTER = re.compile(r"column \d+|Unnamed: \d+|no\.?|idx|index|row|row_?(id|num|number)|instant|#", re.I)
 Columns = dict[str, nw.Series[Any]]
 
 
@@ -171,8 +172,8 @@ def _inputs(
 
 
 def _counts_rows(column: nw.Series[Any], name: str) -> bool:
-    """Tell whether a column that nobody gave a name holds row numbers, as an index written to a file does."""
-    if not re.fullmatch(r"(column|Unnamed:) \d+", name) or not column.dtype.is_integer():
+    """Tell whether a column holds row numbers by its name, or the lack of one, and counts the rows indeed."""
+    if not _COUNTER.fullmatch(name.strip()) or not column.dtype.is_integer() or column.null_count():
         return False
     numbers = np.asarray(column.to_numpy())
     return bool((np.diff(numbers) == 1).all())
