@@ -173,9 +173,15 @@ class _Cells(NamedTuple):
 def first_empty(column: nw.Series[Any]) -> int | None:
     """Find the first row without a value."""
     empty = np.asarray(column.is_null().to_numpy())
-    if is_text(column) and "" in column.unique().to_list():  # CSV has no other way to leave text out
+    if is_text(column) and _holds_blank(column):  # CSV has no other way to leave text out
         empty = empty | np.asarray((column.cast(nw.String) == "").fill_null(False).to_numpy())
     return int(np.argmax(empty)) if empty.any() else None
+
+
+def _holds_blank(column: nw.Series[Any]) -> bool:
+    # Of names that come ten million times, the list of them is enough.
+    texts = column.unique() if column.dtype == nw.Categorical else column
+    return bool((texts.cast(nw.String) == "").any())
 
 
 def is_text(column: nw.Series[Any]) -> bool:

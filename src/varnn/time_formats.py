@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -149,45 +149,76 @@ def _family(cell: str) -> re.Pattern[str] | None:
 
 def _fields(texts: Iterable[Sequence[str]], name: str) -> _Fields:
     """Take cells apart; all must look like the first."""
-    family: re.Pattern[str] | None = None
-    parts: list[tuple[Any, ...]] = []
-    row, zoned, fine, digits = 0, set[bool](), False, (0, 0)
-    for some in texts:
-        date, clock, offset = [], [], []
-        for cell in some:
-            family = family or _family(cell)
-            match = None if family is None else family.fullmatch(cell)
-            if match is None:
-                raise RowError(
-                    f"time column {name!r} must hold dates such as '2016-01-11 17:00:00', all in one format, "
-                    f"or numbers; {{where}} holds {cell!r}. Correct the cell, or say how to read the column "
-                    "with `time_format`.",
-                    row=row,
-                )
-            found = match.groupdict()
-            first, month, last = found["a"], found["b"], found.get("c") or "1"
-            date.append((int(first), int(month) if month.isdigit() else _month(month), int(last)))
-            clock.append(_clock(found))
-            offset.append(_offset(found.get("zone")))
-            zoned.add(found.get("zone") is not None)
-            fine = fine or found.get("fraction") is not None
-            digits = max(digits[0], len(first)), max(digits[1], len(last))
-            row += 1
-        # A long column feels every byte: fields of a date are below ten thousand, minutes below 1,440.
-        parts.append((np.array(date, np.int16), np.array(clock, np.int32), np.array(offset, np.int16)))
-    if family is None:
+    seen = _Seen(name)
+    numbers = [np.array([seen(cell) for cell in some], np.int32).reshape(-1, 2) for some in texts]
+    if seen.family is None:
         raise DataError(f"time column {name!r} must hold dates; it has no row.")
-    if len(zoned) > 1:
+    if len(seen.zoned) > 1:
         raise DataError(
             f"either all times of column {name!r} must say how far they are from UTC, or none; some do, some "
             "do not. Write them alike."
         )
+    date, rest = np.concatenate(numbers).T
+    clocks = np.array(seen.clocks, np.int64)
+    return _Fields(
+        date=np.array(seen.dates, np.int64)[date],
+        clock=clocks[:, :4][rest],
+        offset=clocks[:, 4][rest],
+        digits=seen.digits,
+        is_fine=seen.is_fine,
+        family=seen.family,
+        cell=lambda row: next(islice(chain.from_iterable(texts), row, None)),
+    )
 
-    def cell_at(index: int) -> str:
-        return next(islice(chain.from_iterable(texts), index, None))
 
-    dates, clocks, offsets = (np.concatenate(one) for one in zip(*parts, strict=True))
-    return _Fields(dates, clocks, offsets, digits, fine, family, cell_at)
+class _Seen:
+    """Dates and times of day of a column, each taken apart once: a long column repeats them all the time."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.rows = name, 0
+        self.family: re.Pattern[str] | None = None
+        self.mark = " "
+        self.dates: list[tuple[int, int, int]] = []
+        self.clocks: list[tuple[int, int, int, int, int]] = []  # hour, minute, second, microsecond, offset
+        self.digits, self.is_fine, self.zoned = (0, 0), False, set[bool]()
+        self._of_date: dict[str, int] = {}
+        self._of_rest: dict[str, int] = {}
+
+    def __call__(self, cell: str) -> tuple[int, int]:
+        """Give the number of a cell's date, and of its time of day."""
+        date, mark, rest = cell.partition(self.mark)
+        if not mark:
+            rest = cell
+        first, second = self._of_date.get(date), self._of_rest.get(rest)
+        if first is None or second is None:
+            first, second = self._add(cell, date, rest)
+        self.rows += 1
+        return first, second
+
+    def _add(self, cell: str, date: str, rest: str) -> tuple[int, int]:
+        if self.family is None:
+            self.family = _family(cell)
+            self.mark = "T" if "T" in cell and " " not in cell else " "
+        match = None if self.family is None else self.family.fullmatch(cell)
+        if match is None:
+            raise RowError(
+                f"time column {self.name!r} must hold dates such as '2016-01-11 17:00:00', all in one "
+                f"format, or numbers; {{where}} holds {cell!r}. Correct the cell, or say how to read the "
+                "column with `time_format`.",
+                row=self.rows,
+            )
+        found = match.groupdict()
+        first, month, last = found["a"], found["b"], found.get("c") or "1"
+        self.dates.append((int(first), int(month) if month.isdigit() else _month(month), int(last)))
+        self.clocks.append((*_clock(found), _offset(found.get("zone"))))
+        self.zoned.add(found.get("zone") is not None)
+        self.is_fine = self.is_fine or found.get("fraction") is not None
+        self.digits = max(self.digits[0], len(first)), max(self.digits[1], len(last))
+        # Some formats have the mark within the date, as January 31: of these, no part comes again.
+        if rest != cell and match.start("hour") > len(date) >= max(match.end(one) for one in "abc"):
+            self._of_date.setdefault(date, len(self.dates) - 1)
+            self._of_rest.setdefault(rest, len(self.clocks) - 1)
+        return len(self.dates) - 1, len(self.clocks) - 1
 
 
 def _month(name: str) -> int:

@@ -129,8 +129,14 @@ class _Texts:
     def __iter__(self) -> Iterator[list[str]]:
         for begin in range(0, len(self.columns[0]), _ROWS_AT_ONCE):
             rows = slice(begin, begin + _ROWS_AT_ONCE)
-            cells = [[_text(cell) for cell in column[rows].to_list()] for column in self.columns]
+            cells = [_texts(column[rows]) for column in self.columns]
             yield cells[0] if len(cells) == 1 else [" ".join(row) for row in zip(*cells, strict=True)]
+
+
+def _texts(column: nw.Series[Any]) -> list[str]:
+    if is_text(column) and column.dtype != nw.Object:
+        return [str(cell).strip() for cell in column.cast(nw.String).to_numpy()]
+    return [_text(cell) for cell in column.to_list()]
 
 
 def _text(cell: object) -> str:
