@@ -49,33 +49,26 @@ class Found(NamedTuple):
 
 
 def read_csv(file: Any, path: Path | None) -> Found:
-    """Read an open CSV file, gzipped or not; with its path, lines can be counted again."""
+    """Read an open CSV file, gzipped or not; one with a path can be opened again, a pipe cannot."""
     import pyarrow
-    from pyarrow import csv
 
-    source = gzip.GzipFile(fileobj=file) if file.peek(2).startswith(GZIP) else file
+    packed = file.peek(len(GZIP)).startswith(GZIP)
+    source = gzip.GzipFile(fileobj=file) if packed else file
     beginning = source.peek(_BEGINNING)[:_BEGINNING]
-    if not source.seekable() or beginning.startswith(_WIDE):
-        source = io.BytesIO(source.read())  # a pipe can be looked at once only
-    if beginning.startswith(_WIDE):
-        source = io.BytesIO(_from_wide(source.read()))
-        beginning, encoding = source.getvalue()[:_BEGINNING], "utf-16"
-    else:
-        encoding = "utf-8"
-    if b"\0" in beginning:
+    is_wide = beginning.startswith(_WIDE)
+    if b"\0" in beginning and not is_wide:
         raise pyarrow.ArrowInvalid("it holds bytes that are no text")
-    for attempt in ("utf-8", *_WESTERN):
+    place = path if path is not None and file.seekable() else None
+    content = b"" if place is not None else source.read()
+    for encoding in ("utf-16",) if is_wide else ("utf-8", *_WESTERN):
         try:
-            dialect = _dialect(beginning, attempt)
-            table = _parsed(csv, source, dialect)
+            dialect = _dialect(beginning, encoding)
+            table = _parsed(dialect, place, content, packed=packed)
             if not any(_is_binary(one.type) for one in table.schema):
                 break
-        except UnicodeDecodeError:
-            if attempt == _WESTERN[-1]:
+        except UnicodeError:
+            if encoding not in ("utf-8", _WESTERN[0]):
                 raise
-        source.seek(0)
-    if encoding == "utf-16":
-        dialect = dialect._replace(encoding=encoding)
     notes = dialect.notes()
     table, dropped = _without_empty_rows(_named(table))
     if dropped:
@@ -83,23 +76,15 @@ def read_csv(file: Any, path: Path | None) -> Found:
     return Found(table, notes, lambda row: _line(path, dialect, row))
 
 
-def _from_wide(content: bytes) -> bytes:
-    try:
-        return content.decode("utf-16").encode()
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"the file begins as UTF-16 and does not go on so: {error}. Save it as UTF-8."
-        ) from None
-
-
 def _dialect(beginning: bytes, encoding: str) -> Dialect:
     """Read delimiter and decimal mark off the first lines."""
-    first, _, rest = beginning.lstrip(b"\r\n").partition(b"\n")
-    names = _QUOTED.sub("", first.decode(encoding))
-    delimiter = max(_DELIMITERS, key=names.count)  # a comma, if there is none
+    whole = beginning.rpartition(b"\n")[0] or beginning  # which may end within a letter
+    some = beginning if encoding == "utf-16" else whole
+    text = some.decode(encoding, "strict" if encoding == "utf-8" else "ignore")
+    first, *lines = text.lstrip("\r\n").splitlines() or [""]
+    delimiter = max(_DELIMITERS, key=_QUOTED.sub("", first).count)  # a comma, if there is none
     mark = "."
     if delimiter != ",":
-        lines = rest.decode(encoding, errors="ignore").splitlines()[:-1] or [rest.decode(encoding, "ignore")]
         cells = [cell.strip().strip('"') for line in lines for cell in line.split(delimiter)]
         commas = sum(_WITH_COMMA.fullmatch(cell) is not None for cell in cells)
         if commas > sum(_WITH_POINT.fullmatch(cell) is not None for cell in cells):
@@ -107,25 +92,35 @@ def _dialect(beginning: bytes, encoding: str) -> Dialect:
     return Dialect(delimiter, mark, encoding)
 
 
-def _parsed(csv: Any, source: Any, dialect: Dialect) -> Any:
-    from pyarrow import ArrowInvalid
+def _parsed(dialect: Dialect, path: Path | None, content: bytes, *, packed: bool) -> Any:
+    """Read the file at a path, or what was read of it."""
+    import pyarrow
+    from pyarrow import csv
 
-    options = {
-        # Texts as numbers of a list of them: names of series come ten million times.
-        "convert_options": csv.ConvertOptions(
-            auto_dict_encode=True, auto_dict_max_cardinality=_ANY, decimal_point=dialect.decimal_mark
-        ),
-        "read_options": csv.ReadOptions(encoding=dialect.encoding),
-    }
+    if dialect.encoding != "utf-8":
+        if path is not None:
+            content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
+        path, content = None, content.decode(dialect.encoding).encode()
+
+    # Arrow's threads read ahead, and go on for a while where a table turns out to be broken. In a file of
+    # Python's they would read beside whoever reads it anew, and lose rows, or abort the process at its end.
+    def opened() -> Any:
+        if path is None:
+            return pyarrow.BufferReader(content)
+        return pyarrow.input_stream(str(path), compression="gzip" if packed else None)
+
+    # Texts as numbers of a list of them: names of series come ten million times.
+    convert = csv.ConvertOptions(
+        auto_dict_encode=True, auto_dict_max_cardinality=_ANY, decimal_point=dialect.decimal_mark
+    )
+    lines = csv.ParseOptions(delimiter=dialect.delimiter)
     try:  # block by block, which needs half the memory: kinds of columns are read off the first block ...
-        with csv.open_csv(
-            source, parse_options=csv.ParseOptions(delimiter=dialect.delimiter), **options
-        ) as reader:
+        with csv.open_csv(opened(), parse_options=lines, convert_options=convert) as reader:
             return reader.read_all()
-    except ArrowInvalid:
-        source.seek(0)  # ... and what comes later may not fit them; or a text goes on in the next line
-    lines = csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True)
-    return csv.read_csv(source, parse_options=lines, **options)
+    except pyarrow.ArrowInvalid:
+        # ... and what comes later may not fit them; or a text goes on in the next line.
+        lines.newlines_in_values = True
+        return csv.read_csv(opened(), parse_options=lines, convert_options=convert)
 
 
 def _is_binary(kind: Any) -> bool:
