@@ -23,6 +23,7 @@ from varnn.estimator.forecast import ForecastMixin
 from varnn.estimator.input import RowSeries, latest_rows, panel_from
 from varnn.estimator.settings import check_settings, plain_settings
 from varnn.fitted import tails_of
+from varnn.forecast.rows import columns_of, refuse_too_far
 from varnn.intervals import Interval, check_levels
 from varnn.panel import FloatArray, Panel, default_names
 from varnn.preparation import Fill, Scale, split_in_time
@@ -281,7 +282,9 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
                     f"{share} leaves no row to train on. Give more rows, or validation_fraction=0."
                 )
         else:
-            training, validation = panel, latest_rows(validation, self.max_rows)
+            share, training, validation = 0.0, panel, latest_rows(validation, self.max_rows)
+        refuse_too_far(training, self.horizon, share)
+        columns_of(training, self.known_inputs or ())  # refuses names that are not there
         self._train(panel, training, validation, on_epoch)
         return self
 

@@ -11,10 +11,10 @@ from varnn import memory
 from varnn.fitted import Fitted
 from varnn.fitting.candidates import Candidate, Progress, candidates, stacked
 from varnn.fitting.settings import Settings
-from varnn.forecast.bands import Bands
+from varnn.forecast.bands import ENOUGH, Bands, poorly_known
 from varnn.forecast.direct import DirectPart, Sight
 from varnn.forecast.forecaster import Doubles, Forecaster
-from varnn.forecast.rows import columns_of, foreseen, targets_ahead
+from varnn.forecast.rows import columns_of, foreseen, refuse_too_far, targets_ahead
 from varnn.panel import Panel
 from varnn.training import Ahead, Epoch, Member, Trained, one_thread, train_members
 
@@ -68,6 +68,7 @@ def fit_forecaster(
         Called after each epoch with its line of the history, and ``progress``, the share of all done.
     """
     columns_of(training, known)  # refuses names that are not there
+    refuse_too_far(training, horizon)
     most = max(1, TARGETS // horizon)
     if len(training) > most:
         logger.warning(
@@ -177,8 +178,9 @@ def _judged(forecaster: Forecaster, validation: Panel, settings: Settings) -> Fo
     for index, (added, wanted) in enumerate(zip(outlook.added.T, rest.T, strict=True)):
         known = ~np.isnan(wanted)
         size = float(added[known] @ added[known])
-        if size > 0:
-            shares[index] = np.clip(added[known] @ wanted[known] / size, 0, 1)
+        trust = min(1.0, int(known.sum()) / (index + 1) / ENOUGH)  # few errors are little to go by
+        if size > 0 or trust == 0:
+            shares[index] = trust * np.clip(added[known] @ wanted[known] / (size or 1.0), 0, 1)
     if forecaster.network.recipe.linear is None:
         shares[0] = 1.0  # there is nothing else to predict the first row from
     forecaster = replace(forecaster, shares=shares)
@@ -187,4 +189,19 @@ def _judged(forecaster: Forecaster, validation: Panel, settings: Settings) -> Fo
     rest -= shares * outlook.added
     movement = outlook.movement
     del outlook  # which is large
+    _warn_of_few(rest)
     return replace(forecaster, bands=Bands.of(rest, movement))
+
+
+def _warn_of_few(errors: Doubles) -> None:
+    """Say where validation rows are too few to tell how far off forecasts are."""
+    few = poorly_known(errors)
+    if len(few):
+        none = int(np.isnan(errors).all(axis=0).sum())
+        logger.warning(
+            "validation rows hold fewer than %d separate errors of forecasts %s rows ahead%s: their bands "
+            "are Student's t, and widen as the errors of a random walk do.",
+            ENOUGH,
+            f"{few[0]} to {few[-1]}" if len(few) > 1 else few[0],
+            f" (none at all of the last {none})" if none else "",
+        )
