@@ -261,7 +261,8 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         Parameters
         ----------
         X
-            A :class:`Panel`, or inputs of shape (n_rows, n_inputs) with labels in ``y``.
+            A :class:`Panel`, or inputs of shape (n_rows, n_inputs) with labels in ``y``; None for a stream
+            of labels alone.
         y
             Labels (n_rows,); NaN is missing. Not given with a panel.
         series
@@ -301,7 +302,8 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         Parameters
         ----------
         X
-            A :class:`Panel`, whose target holds the labels; or inputs (n_rows, n_inputs).
+            A :class:`Panel`, whose target holds the labels; or inputs (n_rows, n_inputs); None for a model
+            without inputs.
         y
             Labels (n_rows,); each is used for rows after its own. Without any, the rows are taken
             to follow the training rows, and are predicted in closed loop: errors taken as zero.

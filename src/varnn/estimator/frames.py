@@ -16,6 +16,7 @@ from varnn.errors import DataError
 from varnn.fitted import Fitted
 from varnn.intervals import Interval, bound_name
 from varnn.panel import FloatArray, Panel
+from varnn.tables import collected
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -45,7 +46,7 @@ def predict_frame(
     import narwhals as nw
 
     fitted = model.fitted_
-    table = nw.from_native(frame, eager_only=True)
+    table = collected(frame)
     target = fitted.target_name if fitted.target_name in table.columns else None
     panel = Panel.from_frame(frame, target=target, time=time, series=series, inputs=fitted.input_names)
     if target is None and interval is None:
