@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from varnn import model_card, model_file
 from varnn.cell import MemoryActivation, Residual, Variant
-from varnn.closed_loop import continue_from_training
+from varnn.closed_loop import continue_from_training, say_once
 from varnn.errors import DataError, require
 from varnn.estimator.exchange import ExchangeMixin
 from varnn.estimator.forecast import ForecastMixin
@@ -306,7 +306,10 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
             without inputs.
         y
             Labels (n_rows,); each is used for rows after its own. Without any, the rows are taken
-            to follow the training rows, and are predicted in closed loop: errors taken as zero.
+            to follow the training rows, and are predicted in closed loop: each prediction is taken as
+            the label, within the range of labels known (see `varnn.closed_loop`). A line says so, once:
+            scorers of scikit-learn call ``predict(X)``, and measure just that.
+            :func:`varnn.evaluation.one_step_scorer` and ``score`` measure one step ahead.
         series
             Series of each row.
         interval
@@ -324,9 +327,10 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
             return self._predict_intervals(panel, interval, in_panel_order=isinstance(X, Panel))
         if isinstance(X, Panel):
             return self.fitted_.predict(panel)
-        closed_loop = y is None
-        rows = continue_from_training(self.fitted_, panel) if closed_loop else self.fitted_.predict(panel)
-        return panel.in_caller_order(rows)
+        if y is None:
+            say_once(self.fitted_)
+            return panel.in_caller_order(continue_from_training(self.fitted_, panel))
+        return panel.in_caller_order(self.fitted_.predict(panel))
 
     def _predict_intervals(
         self, panel: Panel, interval: float | Sequence[float], *, in_panel_order: bool

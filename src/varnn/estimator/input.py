@@ -89,7 +89,7 @@ def _without_inputs(
 def _without_dates(X: Any) -> Any:
     """Refuse times among the inputs by name; a lazy frame is collected on the way."""
     if not hasattr(type(X), "columns"):  # no table
-        if getattr(getattr(X, "dtype", None), "kind", "") in "mM":
+        if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
             raise DataError(f"inputs must be numbers; X holds {X.dtype}. {_A_TIME}")
         return X
     import narwhals as nw
