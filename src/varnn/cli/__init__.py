@@ -47,7 +47,7 @@ def _main(
         typer.echo(context.get_help())
 
 
-_INTERRUPTED = 130
+_INTERRUPTED = 130  # also where a model was saved as it was when its training was cut short
 # The base of all usage errors; typer exports only its children, and may or may not bring its own click.
 _BAD_USE: Any = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
 

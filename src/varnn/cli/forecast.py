@@ -56,6 +56,7 @@ def forecast(
     table, and scored beside simple ones at each distance.
     """
     from varnn.cli import table
+    from varnn.cli.interrupt import INTERRUPTED, fit_or_cut_short
     from varnn.cli.terminal import console
     from varnn.errors import ConfigError
     from varnn.estimator.input import latest_rows
@@ -91,12 +92,16 @@ def forecast(
         result = _judged(panel, steps, seeds, origins, foreseen, peers=peers)
         _show(result, as_json=as_json)
         return
+    cut_short = ""
     if model is None:
         model = VARNNRegressor(horizon=steps, known_inputs=foreseen, peers=peers)
         if max_rows is not None:
             model.set_params(max_rows=max_rows)
         panel = latest_rows(panel, model.max_rows)
-        _fit(model, panel)
+        cut_short = fit_or_cut_short(model, panel)
+        if model.forecaster_ is None and steps > 1:
+            words.print("it cannot look so far ahead yet: nothing is written.", markup=False)
+            raise typer.Exit(INTERRUPTED)
     coming = None
     if future is not None:
         coming = table.read(
@@ -110,15 +115,13 @@ def forecast(
     found = model.forecast(panel, horizon=steps, inputs=coming, interval=interval or None)
     _write(found, output, interval or [], roles.time, roles.series)
     words.print(f"Forecast {found.horizon} rows of {len(found.ids)} series. Wrote {output}.", markup=False)
+    if cut_short:
+        words.print(f"training was cut short {cut_short}: forecasts are as they were then.", markup=False)
     if as_json:
-        typer.echo(json.dumps({"output": str(output), "data": facts}, indent=1))
-
-
-def _fit(model: "VARNNRegressor", panel: "Panel") -> None:
-    from varnn.cli.progress import training_bar
-
-    with training_bar("training") as on_epoch:
-        model.fit(panel, on_epoch=on_epoch)
+        result = {"output": str(output), "data": facts}
+        typer.echo(json.dumps(result | ({"interrupted": cut_short} if cut_short else {}), indent=1))
+    if cut_short:
+        raise typer.Exit(INTERRUPTED)
 
 
 def _judged(

@@ -2,7 +2,9 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,7 @@ def fit_forecaster(
     seed: int,
     rows: Panel | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
+    stop: Event | None = None,
 ) -> Forecaster:
     """Train a forecaster.
 
@@ -66,7 +69,11 @@ def fit_forecaster(
         All rows, to train the network on again once everything is chosen; None leaves it as it is.
     on_epoch
         Called after each epoch with its line of the history, and ``progress``, the share of all done.
+    stop
+        Ends training once it is set, and raises KeyboardInterrupt; during the training on all rows, that
+        alone is given up.
     """
+    stop = stop or Event()
     columns_of(training, known)  # refuses names that are not there
     refuse_too_far(training, horizon)
     most = max(1, TARGETS // horizon)
@@ -86,7 +93,7 @@ def fit_forecaster(
     choices = [_candidate(one, shown, judged, horizon, known) for one in candidates(settings, shown, judged)]
     trainings = len(choices) + settings.ensemble - 1 + (settings.ensemble if rows is not None else 0)
     progress = Progress(trainings * config.epochs, on_epoch)
-    firsts = train_members([one.member(seed) for one in choices], config, progress)
+    firsts = train_members([one.member(seed) for one in choices], config, progress, stop)
 
     def assembled(choice: _Candidate, members: list[Trained]) -> Forecaster:
         network = Fitted(
@@ -107,7 +114,10 @@ def fit_forecaster(
     members = [firsts[best]]
     if settings.ensemble > 1:
         more = range(1, settings.ensemble)
-        members += train_members([choices[best].member(seed + index) for index in more], config, progress)
+        rest = [choices[best].member(seed + index) for index in more]
+        members += [] if stop.is_set() else train_members(rest, config, progress, stop)
+    if stop.is_set():
+        raise KeyboardInterrupt
     forecaster = assembled(choices[best], members)
     ends = [one.best_epoch for one in members]
     del choices, shown, judged  # of millions of rows they are large
@@ -116,8 +126,11 @@ def fit_forecaster(
         forecaster = _judged(forecaster, validation, settings)
     if rows is None:
         return forecaster
-    again = train_members(_members_again(forecaster, rows, seed, ends), config, progress)
-    return replace(forecaster, network=replace(forecaster.network, weights=stacked(again)))
+    with suppress(KeyboardInterrupt):
+        again = train_members(_members_again(forecaster, rows, seed, ends), config, progress, stop)
+        if not stop.is_set():
+            return replace(forecaster, network=replace(forecaster.network, weights=stacked(again)))
+    return forecaster
 
 
 def _candidate(
