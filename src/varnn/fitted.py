@@ -46,8 +46,8 @@ class Fitted:
         The cell; its matrices carry a leading axis of ensemble members.
     recipe, window
         How rows are prepared, and how many of them one prediction sees.
-    input_names, target_name
-        Columns the model was fitted on.
+    input_names, target_name, time_name, series_name
+        Columns the model was fitted on; there may have been none for time and series.
     adaptation
         How the readout goes on learning; None if it does not.
     spread
@@ -72,6 +72,8 @@ class Fitted:
     spread: Spread | None = None
     share: float = 1.0
     label_range: tuple[float, float] | None = None
+    time_name: str | None = None
+    series_name: str | None = None
     tails: dict[str, Tail] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
 

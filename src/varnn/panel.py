@@ -51,6 +51,8 @@ class Panel:
         Position of each row in the caller's table, whose series may have been interleaved.
     ignored
         Columns of the caller's table that hold no numbers and were left out.
+    time_name, series_name
+        Columns that time and series of the rows came from, if they came from columns.
     name, licence, citation
         Where the data come from, for the data sets of :mod:`varnn.datasets`.
 
@@ -74,6 +76,8 @@ class Panel:
     name: str = ""
     licence: str = ""
     citation: str = ""
+    time_name: str | None = None
+    series_name: str | None = None
 
     @classmethod
     def from_arrays(
@@ -345,7 +349,8 @@ def from_columns(
     """
     from varnn.tables import gathered
 
-    return _grouped(**gathered(table, target=target, time=time, series=series, inputs=inputs)._asdict())
+    panel = _grouped(**gathered(table, target=target, time=time, series=series, inputs=inputs)._asdict())
+    return replace(panel, time_name=time, series_name=series)
 
 
 def _grouped(

@@ -57,6 +57,7 @@ def forecast(
     """
     from varnn.cli import table
     from varnn.cli.interrupt import INTERRUPTED, fit_or_cut_short
+    from varnn.cli.predictions import read_as_fitted
     from varnn.cli.terminal import console
     from varnn.errors import ConfigError
     from varnn.estimator.input import latest_rows
@@ -80,8 +81,10 @@ def forecast(
                 f"{str(model_path)!r} was fitted for {longest} rows ahead; got --horizon {steps}. Fit it "
                 f"again with varnn fit --horizon {steps}."
             )
-    names = listed(inputs) if model is None else list(model.fitted_.input_names)
-    understood = table.read(data, target=target, time=time, series=series, inputs=names)
+    if model is None:
+        understood = table.read(data, target=target, time=time, series=series, inputs=listed(inputs))
+    else:
+        understood = read_as_fitted(data, model.fitted_, target=target, time=time, series=series)
     words = console(stderr=True, quiet=as_json or (output == STANDARD and not backtest))
     words.print(understood.in_words(), markup=False)
     foreseen = listed(known) or []

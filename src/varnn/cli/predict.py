@@ -27,12 +27,12 @@ def predict(
     """Predict each row of a table from its inputs and the labels before it.
 
     Without the target column the rows are taken to follow the training rows, and are predicted in
-    closed loop: errors taken as zero.
+    closed loop: each prediction is taken as the label. Time and series are the columns the model was fitted
+    with, if the table has them and none are named.
     """
     from threadpoolctl import threadpool_limits
 
-    from varnn.cli import table
-    from varnn.cli.predictions import pieces
+    from varnn.cli.predictions import pieces, read_as_fitted
     from varnn.cli.progress import counting_bar
     from varnn.cli.terminal import console
     from varnn.errors import ConfigError
@@ -47,14 +47,7 @@ def predict(
     check_writable(output)
     levels = list(dict.fromkeys(check_levels(interval).tolist())) if interval else []
     model = load(model_path)
-    understood = table.read(
-        data,
-        target=target or model.fitted_.target_name,
-        must_have_target=target is not None,
-        time=time,
-        series=series,
-        inputs=model.fitted_.input_names,
-    )
+    understood = read_as_fitted(data, model.fitted_, target=target, time=time, series=series)
     words = console(stderr=True, quiet=as_json or output == STANDARD)
     words.print(understood.in_words(), markup=False)
     rows = len(understood.panel)

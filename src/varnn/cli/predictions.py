@@ -4,13 +4,17 @@ Where the table mixes the rows of its series, they are all predicted before the 
 """
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from varnn.cli.table import Table
+from varnn.cli.table import Table, read
 from varnn.closed_loop import continue_from_training
+from varnn.errors import DataError
+from varnn.files import STANDARD
+from varnn.fitted import Fitted
 from varnn.grouping import RowNumbers, row_numbers
 from varnn.intervals import Interval, bound_name
 
@@ -19,6 +23,29 @@ if TYPE_CHECKING:
 
 Columns = dict[str, Any]
 _ROWS_AT_ONCE = 1 << 16
+
+
+def read_as_fitted(
+    data: Path, fitted: Fitted, *, target: str | None, time: str | None, series: str | None
+) -> Table:
+    """Read a table; columns that are not named are those the model was fitted with, if they are there."""
+    named = {"time": time, "series": series}
+    tried = {"time": time or fitted.time_name, "series": series or fitted.series_name}
+    while True:
+        try:
+            return read(
+                data,
+                target=target or fitted.target_name,
+                must_have_target=target is not None,
+                inputs=fitted.input_names,
+                time=tried["time"],
+                series=tried["series"],
+            )
+        except DataError as error:
+            missing = [role for role in tried if f"{role} column {tried[role]!r} is not in" in str(error)]
+            if not missing or named[missing[0]] is not None or data == STANDARD:  # which is read but once
+                raise
+            tried[missing[0]] = None  # and is guessed
 
 
 def pieces(model: "VARNNRegressor", table: Table, levels: Sequence[float]) -> Iterator[Columns]:

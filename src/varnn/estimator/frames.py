@@ -47,7 +47,9 @@ def predict_frame(
 
     fitted = model.fitted_
     table = collected(frame)
-    target = fitted.target_name if fitted.target_name in table.columns else None
+    names = (fitted.target_name, time or fitted.time_name, series or fitted.series_name)
+    target, fitted_time, fitted_series = (one if one in table.columns else None for one in names)
+    time, series = time or fitted_time, series or fitted_series  # one that was named must be there
     panel = Panel.from_frame(frame, target=target, time=time, series=series, inputs=fitted.input_names)
     if target is None and interval is None:
         found = {PREDICTION: continue_from_training(fitted, panel)}

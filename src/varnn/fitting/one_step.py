@@ -68,6 +68,8 @@ def fit(
         window=config.window,
         input_names=training.input_names,
         target_name=training.target_name,
+        time_name=training.time_name,
+        series_name=training.series_name,
         label_range=(float(np.nanmin(rows.target)), float(np.nanmax(rows.target))),
         tails=tails_of(rows, chosen.recipe, config.window + max(LABEL_LAGS) + 1),
         summary={
