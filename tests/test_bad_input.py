@@ -305,7 +305,7 @@ def test_a_failure_half_way_through_a_table_leaves_what_was_there(
         (b"{}", "must be an object"),
         (b'{"x": [1]}', "shape"),
         (b'{"x": ["a", 2]}', "numbers only"),
-        (b'{"x": [1, NaN]}', "finite"),
+        (b'{"x": [1, Infinity]}', "finite"),
         (b'{"x": [1, 1' + b"0" * 400 + b"]}", "too large"),
         (b'{"x": {"heat": 1}}', "lacks"),
         (b'{"y": 1}', "Call predict(x) first"),
