@@ -1,5 +1,9 @@
 """What people hand to fit and predict: nothing but labels, lazy frames, tables with dates."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars
@@ -73,3 +77,35 @@ def test_a_date_among_the_inputs_is_named(kind: type[pd.DataFrame], others: bool
 def test_an_array_of_dates_is_no_input() -> None:
     with pytest.raises(DataError, match=r"X holds datetime64\[D\]"):
         small().fit(np.datetime64("2026-01-01") + np.arange(120)[:, None], LABELS)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (np.full(200, 7.5), "the target 'y' is 7.5 in all 160 training rows: there is nothing to learn"),
+        (np.arange(5.0), "trained on 5 labels in all: with fewer than 20"),
+        (np.sin(np.arange(60.0)), "of 60 labels, 12 are there to choose on"),
+    ],
+)
+def test_what_little_is_worth_is_said(
+    labels: np.ndarray[tuple[int], np.dtype[np.float64]], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    small().fit(None, labels)
+    assert said in caplog.text
+
+
+def test_enough_is_not_commented_on(caplog: pytest.LogCaptureFixture) -> None:
+    small().fit(None, LABELS)
+    assert "labels" not in caplog.text and "nothing to learn" not in caplog.text
+
+
+def test_the_command_says_it_too(tmp_path: Path) -> None:
+    (tmp_path / "flat.csv").write_text("y\n" + "3\n" * 60)
+    options = ["--target", "y", "--epochs", "1", "-o", str(tmp_path / "m.varnn")]
+    done = subprocess.run(
+        [sys.executable, "-c", "from varnn.cli import main; main()", "fit", str(tmp_path / "flat.csv"), *options],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "the target 'y' is 3 in all 48 training rows: there is nothing to learn" in done.stderr

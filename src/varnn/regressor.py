@@ -21,7 +21,7 @@ from varnn.closed_loop import continue_from_training, say_once
 from varnn.errors import DataError, require
 from varnn.estimator.exchange import ExchangeMixin
 from varnn.estimator.forecast import ForecastMixin
-from varnn.estimator.input import RowSeries, latest_rows, panel_from
+from varnn.estimator.input import RowSeries, latest_rows, panel_from, warn_of_little
 from varnn.estimator.settings import check_settings, plain_settings
 from varnn.forecast.rows import columns_of, refuse_too_far
 from varnn.intervals import Interval, check_levels
@@ -288,6 +288,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
                 )
         else:
             share, training, validation = 0.0, panel, latest_rows(validation, self.max_rows)
+        warn_of_little(training, validation)
         refuse_too_far(training, self.horizon, share)
         columns_of(training, self.known_inputs or ())  # refuses names that are not there
         self._train(panel, training, validation, on_epoch, stop)

@@ -14,6 +14,8 @@ from varnn.panel import FloatArray, Panel
 
 logger = logging.getLogger(__name__)
 
+FEW = 20  # labels: with fewer, what a fit gives means little
+
 _A_TIME = (
     "Drop it, or say that it is the time of the rows: Panel.from_frame(frame, target=..., time=...)."
 )
@@ -117,6 +119,35 @@ def _labels(y: Any, n_rows: int | None = None) -> FloatArray:
     if n_rows is not None and len(flat) != n_rows:
         raise DataError(f"X and y must have the same number of rows; got {n_rows} and {len(flat)}.")
     return flat
+
+
+def warn_of_little(training: Panel, validation: Panel | None) -> None:
+    """Say what a fit is worth where labels are all alike, or too few to choose on.
+
+    Examples
+    --------
+    >>> warn_of_little(Panel.from_arrays(None, range(200)), Panel.from_arrays(None, range(50)))
+    """
+    chosen_on = 0 if validation is None else int(np.count_nonzero(~np.isnan(validation.target)))
+    labels = training.target[~np.isnan(training.target)]
+    if len(labels) and labels.min() == labels.max():
+        logger.warning(
+            "the target %r is %g in all %s training rows: there is nothing to learn, and predictions will be "
+            "about that.",
+            training.target_name,
+            labels[0],
+            f"{len(labels):,}",
+        )
+    elif len(labels) + chosen_on < FEW:
+        logger.warning("trained on %d labels in all: with fewer than %d, do not rely on it.", len(labels) + chosen_on, FEW)
+    elif validation is not None and chosen_on < FEW:
+        logger.warning(
+            "of %d labels, %d are there to choose on: what is chosen on fewer than %d may be chosen by chance, "
+            "and intervals are guesses.",
+            len(labels) + chosen_on,
+            chosen_on,
+            FEW,
+        )
 
 
 def latest_rows(panel: Panel, most: int | None) -> Panel:
