@@ -172,8 +172,8 @@ def _difference_in_words(found: Difference, first: str, second: str) -> str:
     by_interval, by_test = found.low * found.high > 0, found.p < 0.05
     doubt = {
         (True, True): "",
-        (True, False): ": by the interval it is more than chance, by Diebold-Mariano that may be",
-        (False, True): ": by Diebold-Mariano it is more than chance, by the interval that may be",
+        (True, False): ": more than chance by the interval, but Diebold-Mariano does not rule it out",
+        (False, True): ": more than chance by Diebold-Mariano, but the interval does not rule it out",
         (False, False): ": chance may explain it",
     }[by_interval, by_test]
     return (

@@ -79,12 +79,19 @@ def _parsed(file: Any, path: Path) -> Any:
     options = csv.ParseOptions(delimiter=delimiter)
     # Texts as numbers of a list of them: names of series come ten million times.
     texts = csv.ConvertOptions(auto_dict_encode=True, auto_dict_max_cardinality=_ANY)
-    if source.seekable():
-        try:  # block by block, which needs half the memory: kinds of columns are read off the first block ...
-            return csv.open_csv(source, parse_options=options, convert_options=texts).read_all()
-        except pyarrow.ArrowInvalid:
-            source.seek(0)  # ... and what comes later may not fit them
-    return csv.read_csv(source, parse_options=options, convert_options=texts)
+    # Arrow's threads read ahead, and go on for a while where a table turns out to be broken. In a file of
+    # Python's they would read beside whoever reads it anew, and lose rows, or abort the process at its end.
+    again = path != STANDARD and file.seekable()
+    whole = b"" if again else source.read()
+    unpack = None if source is file else "gzip"
+
+    def opened() -> Any:
+        return pyarrow.input_stream(str(path), compression=unpack) if again else pyarrow.BufferReader(whole)
+
+    try:  # block by block, which needs half the memory: kinds of columns are read off the first block ...
+        return csv.open_csv(opened(), parse_options=options, convert_options=texts).read_all()
+    except pyarrow.ArrowInvalid:  # ... and what comes later may not fit them
+        return csv.read_csv(opened(), parse_options=options, convert_options=texts)
 
 
 def _join_blocks(columns: dict[str, Any]) -> None:
