@@ -41,7 +41,8 @@ def test_a_loop_that_runs_away_is_kept_near_the_labels_known(drift: float) -> No
     model = running_away(small().fit(X, Y), drift)
     low, high = Y.min(), Y.max()
     far = np.tile(X, (5, 1))
-    for found in (model.predict(far), model.forecast(X, Y, horizon=1000, inputs=far, method="iterate").prediction[0]):
+    ahead = model.forecast(X, Y, horizon=1000, inputs=far, method="iterate")
+    for found in (model.predict(far), ahead.prediction[0]):
         assert found.min() >= low - WIDENED * (high - low) - 1e-9
         assert found.max() <= high + WIDENED * (high - low) + 1e-9
         assert found.std() > 0

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,7 +50,7 @@ def test_inputs_that_were_there_in_fit_cannot_be_left_out() -> None:
 
 def test_a_lazy_frame_is_collected() -> None:
     frame = polars.DataFrame(ROWS)
-    lazy = frame.lazy()
+    lazy: Any = frame.lazy()
     panel = Panel.from_frame(lazy, target="load")
     np.testing.assert_array_equal(panel.inputs, Panel.from_frame(frame, target="load").inputs)
     model = small().fit(lazy.select("heat"), LABELS)
@@ -102,10 +103,6 @@ def test_enough_is_not_commented_on(caplog: pytest.LogCaptureFixture) -> None:
 def test_the_command_says_it_too(tmp_path: Path) -> None:
     (tmp_path / "flat.csv").write_text("y\n" + "3\n" * 60)
     options = ["--target", "y", "--epochs", "1", "-o", str(tmp_path / "m.varnn")]
-    done = subprocess.run(
-        [sys.executable, "-c", "from varnn.cli import main; main()", "fit", str(tmp_path / "flat.csv"), *options],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = [sys.executable, "-c", "from varnn.cli import main; main()", "fit", str(tmp_path / "flat.csv")]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
     assert "the target 'y' is 3 in all 48 training rows: there is nothing to learn" in done.stderr

@@ -48,9 +48,7 @@ def fitted(epochs: int, **changes: Any) -> VARNNRegressor:
         (5, {"refit": False, "horizon": 3}, "after its members were trained; looks one row ahead only"),
     ],
 )
-def test_what_was_cut_short_says_so(
-    epochs: int, changes: dict[str, Any], said: str, tmp_path: Path
-) -> None:
+def test_what_was_cut_short_says_so(epochs: int, changes: dict[str, Any], said: str, tmp_path: Path) -> None:
     model = fitted(epochs, **changes)
     assert model.fitted_.summary["interrupted"] == said
     assert "refitted on" not in model.fitted_.summary and model.forecaster_ is None
@@ -62,9 +60,7 @@ def test_what_was_cut_short_says_so(
 
 
 def test_a_forecaster_that_is_judged_is_kept() -> None:
-    model = VARNNRegressor(ensemble=1, epochs=4, patience=None, hidden_size=4, horizon=3)
-    trained: list[float] = []
-    best = model.fit(None, LABELS[:300], on_epoch=lambda line: trained.append(line["epoch"])).fitted_.summary["best_epoch"][0]
+    best = fitted(1000, horizon=3).fitted_.summary["best_epoch"][0]
     cut = fitted(4 + best + 4 + 1, horizon=3)  # in the last stage of all
     assert "what looks ahead not trained again on all rows" in cut.fitted_.summary["interrupted"]
     assert cut.forecast(interval=0.9).horizon == 3

@@ -1,8 +1,10 @@
 """Forecasts of short series: bands that hold what they say, and horizons that rows cannot teach."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from typer.testing import CliRunner
 
@@ -15,12 +17,15 @@ from varnn.forecast.bands import ENOUGH
 from varnn.forecast.rows import longest_horizon
 from varnn.intervals import TAUS
 
+Labels = npt.NDArray[np.float64]
+Process = Callable[[int, int], Labels]
 
-def random_walk(rows: int, seed: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+
+def random_walk(rows: int, seed: int) -> Labels:
     return np.cumsum(np.random.default_rng(seed).normal(size=rows))
 
 
-def autoregressive(rows: int, seed: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def autoregressive(rows: int, seed: int) -> Labels:
     noise = np.random.default_rng(seed).normal(size=rows)
     labels = np.zeros(rows)
     for row in range(1, rows):
@@ -30,7 +35,7 @@ def autoregressive(rows: int, seed: int) -> np.ndarray[tuple[int], np.dtype[np.f
 
 @pytest.mark.parametrize("process", [random_walk, autoregressive])
 @pytest.mark.parametrize(("rows", "horizon"), [(60, 24), (120, 12)])
-def test_bands_of_short_series_are_honest(process: type[random_walk], rows: int, horizon: int) -> None:
+def test_bands_of_short_series_are_honest(process: Process, rows: int, horizon: int) -> None:
     """Of 90 % intervals on 20 series most hold: not none as at zero width, and not by being endless."""
     held, widths = [], []
     for seed in range(20):
@@ -74,7 +79,7 @@ def test_few_errors_are_said(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_horizon_that_the_rows_cannot_teach_is_refused_before_training() -> None:
     panel = Panel.from_arrays(None, random_walk(300, 0))
     epochs: list[dict[str, float]] = []
-    with pytest.raises(DataError, match=r"1,000 rows to train on, which is 1,250 rows.*longest horizon.* is 120"):
+    with pytest.raises(DataError, match=r"1,000 rows to train on, which is 1,250 .*longest horizon.* is 120"):
         VARNNRegressor(horizon=500).fit(panel, on_epoch=epochs.append)
     with pytest.raises(DataError, match="longest horizon that these rows can teach is 96"):
         backtest(panel, horizon=100, on_epoch=epochs.append)

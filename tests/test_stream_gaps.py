@@ -71,7 +71,8 @@ def test_one_series_with_gaps_is_batch_prediction(model: VARNNRegressor) -> None
         rows = slice(PANEL.starts[index], PANEL.starts[index + 1])
         live, found = model.stream(), []
         for x, y in zip(PANEL.inputs[rows], PANEL.target[rows], strict=True):
-            found.append(live.predict([None if np.isnan(one) else one for one in x]))
+            with_none: Any = [None if np.isnan(one) else one for one in x]
+            found.append(live.predict(with_none))
             live.observe(y)
         np.testing.assert_allclose(found, model.predict(PANEL)[rows], rtol=1e-4, atol=1e-4)
 
@@ -124,5 +125,6 @@ def test_lines_with_null(tmp_path: Path) -> None:
         check=True,
     )
     found = [json.loads(line)["prediction"] for line in done.stdout.splitlines()]
-    panel = Panel.from_arrays([[1.0, None, 0.5], [None, 0.2, None]], [1.0, None])
+    nan = np.nan
+    panel = Panel.from_arrays([[1.0, nan, 0.5], [nan, 0.2, nan]], [1.0, nan])
     np.testing.assert_allclose(found, model.predict(panel), rtol=1e-4)

@@ -82,11 +82,11 @@ def _parsed(file: Any, path: Path) -> Any:
     # Arrow's threads read ahead, and go on for a while where a table turns out to be broken. In a file of
     # Python's they would read beside whoever reads it anew, and lose rows, or abort the process at its end.
     again = path != STANDARD and file.seekable()
-    whole = b"" if again else source.read()
+    content = b"" if again else source.read()
     unpack = None if source is file else "gzip"
 
     def opened() -> Any:
-        return pyarrow.input_stream(str(path), compression=unpack) if again else pyarrow.BufferReader(whole)
+        return pyarrow.input_stream(str(path), compression=unpack) if again else pyarrow.BufferReader(content)
 
     try:  # block by block, which needs half the memory: kinds of columns are read off the first block ...
         return csv.open_csv(opened(), parse_options=options, convert_options=texts).read_all()

@@ -92,7 +92,7 @@ class Fitted:
         if linear is not None:
             known.append(np.array([linear.low, linear.high]))
         elif scaling.input_limit == STANDARD_LIMIT:
-            known.append(scaling.restore(np.array([-3.0, 3.0])))  # deviations from the mean: nearly all labels
+            known.append(scaling.restore(np.array([-3.0, 3.0])))  # deviations from the mean
         elif (scaling.target_offset, scaling.target_scale) != (0, 1):
             known.append(scaling.restore(np.array([0.0, 1.0])))  # with minmax, the range itself
         values = np.concatenate(known)

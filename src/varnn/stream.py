@@ -284,8 +284,8 @@ class Stream:
         self._blocks = [Block(architecture, matrices, model.window, size, scratch[size]) for size in sizes]
         self._shape = (self.n_inputs,) if self.n_series is None else (width, self.n_inputs)
         self._x: FloatArray = np.zeros(self._shape)  # of the open step, gaps filled
-        self._given = self._x  # as it came
-        self._known = np.broadcast_to(model.recipe.lead, self._shape).astype(np.float64)  # last, of each input
+        self._given: FloatArray = self._x  # as it came
+        self._known = np.broadcast_to(model.recipe.lead, self._shape).astype(np.float64)  # before
         self._time: Any = None
         # A model that takes x as it is needs no recipe, and a stream feels what it does not have to do.
         plain = model.recipe.takes_rows_as_they_are

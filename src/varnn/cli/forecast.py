@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from varnn.backtest import Backtest
     from varnn.forecast import Forecast
     from varnn.panel import Panel
-    from varnn.regressor import VARNNRegressor
 
 _HORIZON = 24
 _TARGETS = 4_500_000  # rows times distances that are looked at in a backtest: the latest
@@ -121,8 +120,8 @@ def forecast(
     if cut_short:
         words.print(f"training was cut short {cut_short}: forecasts are as they were then.", markup=False)
     if as_json:
-        result = {"output": str(output), "data": facts}
-        typer.echo(json.dumps(result | ({"interrupted": cut_short} if cut_short else {}), indent=1))
+        written = {"output": str(output), "data": facts}
+        typer.echo(json.dumps(written | ({"interrupted": cut_short} if cut_short else {}), indent=1))
     if cut_short:
         raise typer.Exit(INTERRUPTED)
 

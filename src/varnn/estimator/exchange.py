@@ -41,8 +41,9 @@ class ExchangeMixin:
         Parameters
         ----------
         frame
-            A table, also a lazy one, with the model's inputs by name. With its target too, each row is predicted from the
-            labels before it; without, the rows are taken to follow the training rows, in closed loop.
+            A table with the model's inputs by name; a lazy one is collected. With its target too, each row
+            is predicted from the labels before it; without, the rows are taken to follow the training rows,
+            in closed loop.
         time, series
             Columns with the time and the series of each row; None are those the model was fitted with,
             if the table has them.

@@ -65,7 +65,8 @@ def predict_frame(
         nw.new_series(name, panel.in_caller_order(values), nw.Float64, backend=table.implementation)
         for name, values in found.items()
     ]
-    return table.with_columns(*added).select(*kept, *found).to_native()
+    given: Frame = table.with_columns(*added).select(*kept, *found).to_native()
+    return given
 
 
 def _columns(found: Any, interval: float | Sequence[float] | None) -> dict[str, FloatArray]:

@@ -16,9 +16,7 @@ logger = logging.getLogger(__name__)
 
 FEW = 20  # labels: with fewer, what a fit gives means little
 
-_A_TIME = (
-    "Drop it, or say that it is the time of the rows: Panel.from_frame(frame, target=..., time=...)."
-)
+_A_TIME = "Drop it, or say that it is the time of the rows: Panel.from_frame(frame, target=..., time=...)."
 RowSeries = Sequence[object] | npt.NDArray[Any] | None  # the series of each row; None: there is one
 
 
@@ -68,9 +66,7 @@ def panel_from(
     )
 
 
-def _without_inputs(
-    estimator: Any, y: Any, series: RowSeries, *, fitting: bool, target_name: str
-) -> Panel:
+def _without_inputs(estimator: Any, y: Any, series: RowSeries, *, fitting: bool, target_name: str) -> Panel:
     """Make a panel of labels alone; the estimator must have been fitted so, too."""
     if y is None:
         raise DataError(
@@ -128,8 +124,9 @@ def warn_of_little(training: Panel, validation: Panel | None) -> None:
     --------
     >>> warn_of_little(Panel.from_arrays(None, range(200)), Panel.from_arrays(None, range(50)))
     """
-    chosen_on = 0 if validation is None else int(np.count_nonzero(~np.isnan(validation.target)))
+    held_out = 0 if validation is None else int(np.count_nonzero(~np.isnan(validation.target)))
     labels = training.target[~np.isnan(training.target)]
+    every = len(labels) + held_out
     if len(labels) and labels.min() == labels.max():
         logger.warning(
             "the target %r is %g in all %s training rows: there is nothing to learn, and predictions will be "
@@ -138,14 +135,14 @@ def warn_of_little(training: Panel, validation: Panel | None) -> None:
             labels[0],
             f"{len(labels):,}",
         )
-    elif len(labels) + chosen_on < FEW:
-        logger.warning("trained on %d labels in all: with fewer than %d, do not rely on it.", len(labels) + chosen_on, FEW)
-    elif validation is not None and chosen_on < FEW:
+    elif every < FEW:
+        logger.warning("trained on %d labels in all: with fewer than %d, do not rely on it.", every, FEW)
+    elif validation is not None and held_out < FEW:
         logger.warning(
-            "of %d labels, %d are there to choose on: what is chosen on fewer than %d may be chosen by chance, "
-            "and intervals are guesses.",
-            len(labels) + chosen_on,
-            chosen_on,
+            "of %d labels, %d are there to choose on: what is chosen on fewer than %d may be chosen by "
+            "chance, and intervals are guesses.",
+            every,
+            held_out,
             FEW,
         )
 

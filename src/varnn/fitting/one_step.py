@@ -85,9 +85,9 @@ def fit(
         },
     )
     if stop.is_set():
+        longest = max(len(one.history) for one in members)
         fitted.summary["interrupted"] = (
-            f"after {max(len(one.history) for one in members)} of {config.epochs} epochs, with {len(members)} "
-            f"of {settings.ensemble} members"
+            f"after {longest} of {config.epochs} epochs, with {len(members)} of {settings.ensemble} members"
         )
     if len(choices) > 1:
         fitted.summary["inputs"] = {

@@ -64,9 +64,7 @@ def fit_in_stages(
     if again:
         try:
             _refuse_if(stop)
-            fitted = refit(
-                fitted, settings, training, rows, seed=seed, on_epoch=reporter(1), stop=stop
-            )
+            fitted = refit(fitted, settings, training, rows, seed=seed, on_epoch=reporter(1), stop=stop)
         except KeyboardInterrupt:
             stop.set()
             left_out.append("not trained again on all rows")

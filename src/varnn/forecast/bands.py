@@ -139,14 +139,15 @@ def poorly_known(errors: Doubles) -> npt.NDArray[np.int64]:
     [3, 4]
     """
     distances = np.arange(1, errors.shape[1] + 1)
-    return distances[np.count_nonzero(~np.isnan(errors), axis=0) < ENOUGH * distances]
+    few = np.count_nonzero(~np.isnan(errors), axis=0) < ENOUGH * distances
+    return np.asarray(distances[few])
 
 
 def _size(errors: Doubles, worth: float, grown: float | None) -> float:
     """Give how large errors of one distance are: as they were, and as they grew from the one before."""
     own = float(np.square(errors).mean()) if len(errors) else 0.0
     if grown is None:
-        return own**0.5
+        return float(own**0.5)
     return float(((worth * own + PRIOR * grown**2) / (worth + PRIOR)) ** 0.5)
 
 

@@ -266,7 +266,7 @@ def _moments(sight: Sight, low: Doubles, high: Doubles, horizon: int) -> list[_M
 
 
 def _errors(sight: Sight, low: Doubles, high: Doubles, candidates: list[Any]) -> tuple[Doubles, IntArray]:
-    """Give the squared error of each candidate at each distance, and over how many rows: (H - 1, C), (H - 1,)."""
+    """Give the squared error of each candidate at each distance, (H - 1, C), and over how many rows."""
     sums, counts = np.zeros((len(candidates), len(candidates[0]))), np.zeros(len(candidates), np.int64)
     for x, distance, wanted in _rows_toward(sight, len(candidates) + 1):
         weights, constants = zip(*candidates[distance - 1], strict=True)
@@ -280,10 +280,10 @@ def _errors(sight: Sight, low: Doubles, high: Doubles, candidates: list[Any]) ->
 def _best(sums: Doubles, counts: IntArray) -> IntArray:
     """Choose a candidate for each distance: the best there, or up to there where that says little."""
     own = sums[:, :-1].argmin(axis=1)
-    relative = sums / np.maximum(sums[:, -1:], np.finfo(np.float64).tiny)  # to what the last label alone leaves
+    alone = np.maximum(sums[:, -1:], np.finfo(np.float64).tiny)  # what the last label alone leaves
     worth = counts / np.arange(2, len(counts) + 2)
-    pooled = np.cumsum(relative * worth[:, None], axis=0).argmin(axis=1)
-    return np.where(worth >= ENOUGH, own, pooled)
+    pooled = np.cumsum(sums / alone * worth[:, None], axis=0).argmin(axis=1)
+    return np.asarray(np.where(worth >= ENOUGH, own, pooled))
 
 
 def _rows_toward(sight: Sight, horizon: int) -> Iterator[tuple[Doubles, int, Doubles]]:
