@@ -102,7 +102,8 @@ def forecast(
         panel = latest_rows(panel, model.max_rows)
         cut_short = fit_or_cut_short(model, panel)
         if model.forecaster_ is None and steps > 1:
-            words.print("it cannot look so far ahead yet: nothing is written.", markup=False)
+            said = "it cannot look so far ahead yet: nothing is written."
+            console(stderr=True).print(said, markup=False)
             raise typer.Exit(INTERRUPTED)
     coming = None
     if future is not None:
@@ -118,7 +119,8 @@ def forecast(
     _write(found, output, interval or [], roles.time, roles.series)
     words.print(f"Forecast {found.horizon} rows of {len(found.ids)} series. Wrote {output}.", markup=False)
     if cut_short:
-        words.print(f"training was cut short {cut_short}: forecasts are as they were then.", markup=False)
+        said = f"training was cut short {cut_short}: forecasts are as they were then."
+        console(stderr=True).print(said, markup=False)
     if as_json:
         written = {"output": str(output), "data": facts}
         typer.echo(json.dumps(written | ({"interrupted": cut_short} if cut_short else {}), indent=1))

@@ -83,7 +83,7 @@ def fit_in_stages(
                 stop=stop,
             )
             fitted = replace(fitted, tails=tails_of(rows, fitted.recipe, forecaster.rows_kept))
-            if stop.is_set():
+            if again and stop.is_set():
                 left_out.append("what looks ahead not trained again on all rows")
         except KeyboardInterrupt:
             stop.set()

@@ -283,6 +283,7 @@ def _best(sums: Doubles, counts: IntArray) -> IntArray:
     alone = np.maximum(sums[:, -1:], np.finfo(np.float64).tiny)  # what the last label alone leaves
     worth = counts / np.arange(2, len(counts) + 2)
     pooled = np.cumsum(sums / alone * worth[:, None], axis=0).argmin(axis=1)
+    pooled[np.cumsum(counts) == 0] = sums.shape[1] - 1  # nothing to choose on: the last label alone
     return np.asarray(np.where(worth >= ENOUGH, own, pooled))
 
 
