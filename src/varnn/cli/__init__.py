@@ -1,7 +1,7 @@
 """The ``varnn`` command: one thin file per command.
 
-Exit codes: 0 good; 2 bad use or bad data, with one clear line; 1 a bug, with its traceback. Nothing
-heavy is imported before a command needs it, so that ``varnn --help`` answers at once.
+Exit codes: 0 good; 2 bad use or bad data, with one clear line; 130 interrupted; 1 a bug, with its
+traceback. Nothing heavy is imported before a command needs it, so that ``varnn --help`` answers at once.
 """
 
 import sys
