@@ -116,6 +116,7 @@ def fit_forecaster(
         more = range(1, settings.ensemble)
         rest = [choices[best].member(seed + index) for index in more]
         members += [] if stop.is_set() else train_members(rest, config, progress, stop)
+        del rest  # they hold the prepared rows
     if stop.is_set():
         raise KeyboardInterrupt
     forecaster = assembled(choices[best], members)

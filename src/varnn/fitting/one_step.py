@@ -61,6 +61,7 @@ def fit(
         more = [chosen.member(seed + index) for index in range(1, settings.ensemble)]
         with suppress(KeyboardInterrupt):  # then the first one is the model
             members += [one for one in train_members(more, config, progress, stop) if one.history]
+        del more  # they hold the prepared rows
     fitted = Fitted(
         architecture=chosen.architecture,
         weights=stacked(members),
