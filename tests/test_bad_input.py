@@ -4,8 +4,10 @@ In this process, through the entry point of the console script: a new one for ea
 take minutes. `test_cli` starts real ones.
 """
 
+import gzip
 import io
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ import pytest
 from varnn import Panel, VARNNRegressor
 from varnn.cli import main
 from varnn.errors import VarnnError
+from varnn.files import read_table
 
 QUICK = ("--epochs", "1", "--hidden-size", "4", "--ensemble", "1")
 MODELS = ("--models", "persistence,arx-lr")
@@ -303,7 +306,7 @@ def test_a_failure_half_way_through_a_table_leaves_what_was_there(
         (b"{}", "must be an object"),
         (b'{"x": [1]}', "shape"),
         (b'{"x": ["a", 2]}', "numbers only"),
-        (b'{"x": [1, NaN]}', "finite"),
+        (b'{"x": [1, Infinity]}', "finite"),
         (b'{"x": [1, 1' + b"0" * 400 + b"]}", "too large"),
         (b'{"x": {"heat": 1}}', "lacks"),
         (b'{"y": 1}', "Call predict(x) first"),
@@ -321,3 +324,47 @@ def test_a_line_of_a_stream_is_answered_and_the_stream_goes_on(
     bad, fine = done.out.splitlines()
     assert message in bad
     assert '"prediction"' in fine
+
+
+def test_a_table_whose_kinds_change_is_read_whole_however_it_is_packed(tmp_path: Path) -> None:
+    """It is begun block by block, and then read anew: nobody else may go on reading the same file."""
+    rows = 240_000
+    early = "".join(f"{row},{row % 7},{row / 3:.5f}\n" for row in range(rows // 3))
+    late = "".join(f"{row},{row % 7}.5,{row / 3:.5f}\n" for row in range(rows // 3, rows))
+    packed = tmp_path / "kinds.csv.gz"
+    packed.write_bytes(gzip.compress(f"t,a,y\n{early}{late}".encode()))
+    for _ in range(20):  # rows went missing every now and then
+        table = read_table(packed).table
+        assert table.num_rows == rows
+        assert table["t"][-1].as_py() == rows - 1
+
+
+@pytest.mark.parametrize("name", ["broken.csv", "broken.csv.gz"])
+def test_a_process_that_met_a_broken_table_ends_in_peace(name: str, tmp_path: Path) -> None:
+    """Threads that read ahead called into a Python that was ending, and aborted it now and then."""
+    line = "1,2,3\n" * 200_000
+    text = f"a,b,y\n{line}1,2,3,4,5\n{line * 10}".encode()
+    (tmp_path / name).write_bytes(gzip.compress(text, 1) if name.endswith("gz") else text)
+    script = f"""
+import io, pathlib, time
+from varnn.errors import DataError
+from varnn.files import read_table
+
+class Slow(io.BufferedReader):
+    def read(self, *size):
+        time.sleep(0.02)  # as a busy disk would
+        return super().read(*size)
+
+class Place(type(pathlib.Path())):
+    def open(self, mode):
+        return Slow(io.FileIO(str(self)))
+
+try:
+    read_table(Place({str(tmp_path / name)!r}))
+except DataError as error:
+    print(error)
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "Expected 3 columns, got 5" in done.stdout

@@ -63,6 +63,25 @@ def test_predictions_are_those_of_the_library_in_the_order_of_the_table(folder: 
     np.testing.assert_allclose(written["prediction"], expected, rtol=1e-9)
 
 
+def test_time_and_series_are_those_the_model_was_fitted_with(tmp_path: Path) -> None:
+    """They are numbers here, which nobody would guess."""
+    rows = np.arange(120)
+    table = pd.DataFrame({"step": rows // 2, "unit": rows % 2, "load": np.sin(rows)})
+    table.to_csv(tmp_path / "units.csv", index=False)
+    roles = ("--target", "load", "--time", "step", "--series", "unit")
+    options = (*roles, "--epochs", "1", "-o", tmp_path / "m.varnn")
+    assert run("fit", tmp_path / "units.csv", *options).returncode == 0
+    done = run("predict", tmp_path / "m.varnn", tmp_path / "units.csv", "-o", tmp_path / "out.csv")
+    assert done.returncode == 0, done.stderr
+    assert "in 2 series" in done.stderr
+    assert pd.read_csv(tmp_path / "out.csv").columns.tolist() == ["step", "unit", "load", "prediction"]
+    table[::2].drop(columns=["step", "unit"]).to_csv(tmp_path / "one.csv", index=False)
+    done = run("predict", tmp_path / "m.varnn", tmp_path / "one.csv", "-o", tmp_path / "out.csv")
+    assert done.returncode == 0, done.stderr
+    refused = run("predict", tmp_path / "m.varnn", tmp_path / "one.csv", "--time", "step")
+    assert refused.returncode == 2 and "'step' is not in the table" in refused.stderr
+
+
 def test_a_table_without_the_target_is_predicted_in_closed_loop(folder: Path) -> None:
     table = pd.read_csv(folder / "house.csv").drop(columns="load").head(10)
     table.to_csv(folder / "unlabelled.csv", index=False)

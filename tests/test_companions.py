@@ -161,7 +161,7 @@ def test_what_cannot_be_used_changes_nothing(model: VARNNRegressor, pipe: Pipe) 
     clean = pipe(model, lines)
     far = "2062-01-01T00:00"
     bad: list[Any] = [
-        {"series": "a", "x": [None, 1.0], "time": far},
+        {"series": "a", "x": [float("inf"), 1.0], "time": far},
         {"series": "a", "x": [1.0, 10**400], "time": far},
         {"series": "a", "x": [1.0, 2.0], "time": "yesterday"},
         {"series": "a", "x": [1.0, 2.0], "time": "NaT"},
@@ -269,5 +269,5 @@ def test_an_x_that_is_not_finite_leaves_the_open_step_of_any_stream_as_it_was() 
     for x in X[:6]:
         assert clean.predict(x) == disturbed.predict(x)
         with pytest.raises(DataError, match="must be finite"):
-            disturbed.predict([np.nan, 0.0])
+            disturbed.predict([np.inf, 0.0])
         assert clean.observe(0.5) == disturbed.observe(0.5)

@@ -13,6 +13,7 @@ from tests.cases import random_panel
 from varnn import VARNNRegressor, comparison, evaluation
 from varnn.cli import app
 from varnn.scores import Comparison
+from varnn.significance import Difference
 
 Named = tuple[str, Callable[[int], evaluation.Model]]
 SMALL: Named = (
@@ -57,7 +58,7 @@ def test_the_sentence_sets_ours_against_the_best_baseline(rolled: Comparison) ->
     assert f"of small is {abs(found.change):.1%} {side} that of {baseline}, the best baseline" in said
     assert "Diebold-Mariano p " in said
     assert "paired bootstrap p " in said
-    assert found.significant != ("chance may explain it" in said)
+    assert found.significant != ("chance may explain it" in said or "does not rule it out" in said)
 
 
 def test_a_draw_is_called_one_and_a_lone_model_is_set_against_nobody() -> None:
@@ -67,8 +68,25 @@ def test_a_draw_is_called_one_and_a_lone_model_is_set_against_nobody() -> None:
     assert "0.0% above that of other, the second best" in said
     assert "p = 1, paired bootstrap p = 1: chance may explain it" in said
     alone = comparison.in_words(evaluation.compare(panel, ["arx-lr"], seeds=1))
-    assert alone.startswith("arx-lr is best")
+    assert alone.startswith("arx-lr: RMSE ") and "It is the only model here, so none is best" in alone
     assert "squared error" not in alone
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "p", "said"),
+    [
+        (-0.2, -0.01, 0.01, "p = 0.04)."),
+        (-0.2, -0.01, 0.09, "more than chance by the interval, but Diebold-Mariano does not rule it out)."),
+        (-0.2, 0.01, 0.01, "more than chance by Diebold-Mariano, but the interval does not rule it out)."),
+        (-0.2, 0.01, 0.09, "chance may explain it)."),
+    ],
+)
+def test_what_is_said_holds_for_both_tests(low: float, high: float, p: float, said: str) -> None:
+    """An interval without zero beside "chance may explain it" would be two answers to one question."""
+    found = Difference(change=-0.1, low=low, high=high, p=p, p_bootstrap=0.04)
+    words = comparison._difference_in_words(found, "ours", "theirs")
+    assert words.endswith(said)
+    assert ("chance may explain it" in words) == (low < 0 < high and p > 0.05)
 
 
 def test_the_page_shows_spread_origins_and_protocol(rolled: Comparison) -> None:

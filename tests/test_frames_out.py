@@ -1,5 +1,6 @@
 """A table in, a table of the same kind out; arrays stay arrays."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from varnn import Panel, VARNNRegressor
+import varnn
+from varnn import Panel, VARNNRegressor, model_file
 from varnn.errors import DataError
 
 SMALL: dict[str, Any] = {"hidden_size": 8, "epochs": 2, "ensemble": 1}
@@ -57,13 +59,13 @@ def test_polars_and_pyarrow_come_back_as_such(model: VARNNRegressor, frame: pd.D
     np.testing.assert_array_equal(polars["prediction"].to_numpy(), expected(model, frame))
     arrow = model.predict_frame(pa.Table.from_pandas(frame, preserve_index=False), series="meter")
     assert isinstance(arrow, pa.Table)
-    assert arrow.column_names == ["meter", "load", "prediction"]
+    assert arrow.column_names == ["hour", "meter", "load", "prediction"]
     np.testing.assert_array_equal(arrow["prediction"].to_numpy(), expected(model, frame))
 
 
 def test_intervals_are_columns_named_by_their_level(model: VARNNRegressor, frame: pd.DataFrame) -> None:
     one = model.predict_frame(pl.from_pandas(frame), series="meter", interval=0.9)
-    assert one.columns == ["meter", "load", "prediction", "lower_90", "upper_90"]
+    assert one.columns == ["hour", "meter", "load", "prediction", "lower_90", "upper_90"]
     prediction, lower, upper = expected(model, frame, interval=[0.5, 0.975])
     several = model.predict_frame(frame, series="meter", interval=[0.5, 0.975])
     np.testing.assert_array_equal(several["prediction"], prediction)
@@ -74,7 +76,7 @@ def test_intervals_are_columns_named_by_their_level(model: VARNNRegressor, frame
 def test_without_labels_rows_follow_the_training_rows(model: VARNNRegressor, frame: pd.DataFrame) -> None:
     coming = frame.drop(columns="load").head(10)
     given = model.predict_frame(coming, series="meter")
-    assert given.columns.tolist() == ["meter", "prediction"]
+    assert given.columns.tolist() == ["hour", "meter", "prediction"]
     wanted = model.predict(coming[["heat"]], series=coming["meter"].to_numpy())
     np.testing.assert_array_equal(given["prediction"], wanted)
     with pytest.raises(DataError, match="rows need labels"):
@@ -98,3 +100,24 @@ def test_predict_gives_an_array_whatever_the_inputs_came_in(kind: Any, frame: pd
     assert type(predictions) is np.ndarray
     by_array = VARNNRegressor(**SMALL).fit(inputs.to_numpy(), labels)
     np.testing.assert_array_equal(predictions, by_array.predict(inputs.to_numpy(), labels))
+
+
+def test_the_columns_of_time_and_series_are_remembered(
+    model: VARNNRegressor, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    named = model.predict_frame(frame, time="hour", series="meter")
+    pd.testing.assert_frame_equal(model.predict_frame(frame), named)
+    model.save(tmp_path / "m.varnn")
+    pd.testing.assert_frame_equal(varnn.load(tmp_path / "m.varnn").predict_frame(frame), named)
+    one = frame[frame["meter"] == "u"].drop(columns=["hour", "meter"])  # a table without them will do
+    assert model.predict_frame(one).columns.tolist() == ["load", "prediction"]
+    with pytest.raises(DataError, match="time column 'day' is not in the table"):
+        model.predict_frame(frame, time="day")
+
+
+def test_files_that_remember_no_columns_are_read(model: VARNNRegressor, tmp_path: Path) -> None:
+    model.save(tmp_path / "m.varnn")
+    tensors, header = model_file.from_bytes((tmp_path / "m.varnn").read_bytes(), "it")
+    del header["time_name"], header["series_name"]
+    (tmp_path / "m.varnn").write_bytes(model_file.to_bytes(tensors, header))
+    assert varnn.load(tmp_path / "m.varnn").fitted_.time_name is None

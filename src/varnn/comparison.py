@@ -38,11 +38,12 @@ def in_words(comparison: Comparison) -> str:
     """Say who won, by how much over whom, and whether that is more than chance.
 
     The best model of ours is set against the best baseline where there are both, else the best model
-    against the second.
+    against the second. A model alone is set against nobody.
     """
     rows = comparison.rows()
     names = [str(row["model"]) for row in rows]
-    said = f"{names[0]} is best: RMSE {rows[0]['rmse']:.4g}, skill over persistence {rows[0]['skill']:.1%}."
+    figures = f"RMSE {rows[0]['rmse']:.4g}, skill over persistence {rows[0]['skill']:.1%}."
+    said = f"{names[0]} is best: {figures}"
     theirs = [name for name in names if name in baselines.NAMES]
     ours = [name for name in names if name not in theirs]
     if ours and theirs:
@@ -50,7 +51,7 @@ def in_words(comparison: Comparison) -> str:
     elif len(names) > 1:
         first, second, role = names[0], names[1], ", the second best"
     else:
-        return said
+        return f"{names[0]}: {figures} It is the only model here, so none is best: set others beside it."
     return f"{said} {_difference_in_words(comparison.difference(first, second), first, second + role)}"
 
 
@@ -178,7 +179,14 @@ def _difference_in_words(found: Difference, first: str, second: str) -> str:
         if found.low * found.high > 0
         else f"between {abs(found.low):.1%} below and {abs(found.high):.1%} above"
     )
-    doubt = "" if found.significant else ": chance may explain it"
+    # The two tests need not agree; what is said must hold for both.
+    by_interval, by_test = found.low * found.high > 0, found.p < 0.05
+    doubt = {
+        (True, True): "",
+        (True, False): ": more than chance by the interval, but Diebold-Mariano does not rule it out",
+        (False, True): ": more than chance by Diebold-Mariano, but the interval does not rule it out",
+        (False, False): ": chance may explain it",
+    }[by_interval, by_test]
     return (
         f"The squared error of {first} is {abs(found.change):.1%} {'below' if found.change < 0 else 'above'} "
         f"that of {second} ({interval} with 95 % confidence; Diebold-Mariano p {_p(found.p, equals=True)}, "

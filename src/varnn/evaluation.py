@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.metrics import mean_squared_error
 
 from varnn import baselines, memory
 from varnn.backtest import Backtest, backtest
@@ -36,6 +38,7 @@ __all__ = [
     "cut",
     "judge",
     "make_model",
+    "one_step_scorer",
     "rolling",
 ]
 
@@ -133,6 +136,47 @@ def compare(
     return Comparison(cuts[0], scores, np.concatenate([block.truth for block in blocks]), cuts[1:], kept)
 
 
+def one_step_scorer(
+    metric: Callable[..., float] = mean_squared_error, *, greater_is_better: bool = False
+) -> Callable[[Any, Any, Any], float]:
+    """Make a scorer for scikit-learn that measures predictions one step ahead, from the labels before.
+
+    Scorers by name, such as "neg_mean_squared_error", call ``predict(X)``: no labels, hence closed loop.
+
+    Parameters
+    ----------
+    metric
+        A function of labels and predictions, such as those of :mod:`sklearn.metrics`.
+    greater_is_better
+        Whether its sign stays; errors are negated, as scikit-learn has it.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import TimeSeriesSplit, cross_val_score
+    >>> X = np.random.default_rng(0).normal(size=(200, 1))
+    >>> model = VARNNRegressor(ensemble=1, epochs=1, hidden_size=4)
+    >>> folds = TimeSeriesSplit(n_splits=3)
+    >>> scores = cross_val_score(model, X, X[:, 0].cumsum(), cv=folds, scoring=one_step_scorer())
+    >>> bool((scores < 0).all() and (scores > -3).all())
+    True
+    """
+    return _OneStep(metric, 1 if greater_is_better else -1)
+
+
+@dataclass(frozen=True)
+class _OneStep:
+    """A scorer; a class, so that it can be sent to other processes."""
+
+    metric: Callable[..., float]
+    sign: int
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        labels = np.asarray(y, dtype=np.float64)
+        known = ~np.isnan(labels)
+        predictions = np.asarray(estimator.predict(X, y=y))
+        return self.sign * float(self.metric(labels[known], predictions[known]))
+
+
 DETERMINISTIC = frozenset(
     {"persistence", "lr", "arx-lr", "narx-gbm", "rls-arx", "armax"}
 )  # these draw nothing
@@ -163,6 +207,8 @@ def _maker(name: str) -> Callable[[int], Model]:
 def _fit(model: Model, parts: Parts, on_epoch: Callable[[dict[str, float]], None] | None) -> None:
     if isinstance(model, VARNNRegressor):
         model.fit(parts.train, validation=parts.validation, on_epoch=on_epoch)
+        if "interrupted" in model.fitted_.summary:  # half a model is not to be compared
+            raise KeyboardInterrupt
     else:
         model.fit(parts.train, validation=parts.validation)
 

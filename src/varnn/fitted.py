@@ -20,7 +20,7 @@ from varnn.engine.scoring import Scores, score
 from varnn.errors import DataError
 from varnn.intervals import Interval, Spread, Tracker, follow, known_spread
 from varnn.panel import FloatArray, Panel
-from varnn.preparation import fill_gaps
+from varnn.preparation import STANDARD_LIMIT, fill_gaps
 from varnn.recipe import Prepared, Recipe
 from varnn.stretches import ROWS_AT_ONCE, Stretch, stretches
 
@@ -46,14 +46,16 @@ class Fitted:
         The cell; its matrices carry a leading axis of ensemble members.
     recipe, window
         How rows are prepared, and how many of them one prediction sees.
-    input_names, target_name
-        Columns the model was fitted on.
+    input_names, target_name, time_name, series_name
+        Columns the model was fitted on; there may have been none for time and series.
     adaptation
         How the readout goes on learning; None if it does not.
     spread
         How large errors are; None if that was not asked for.
     share
         How much of the network's output is added to the linear part: 0 is none of it, 1 all.
+    label_range
+        Smallest and largest label that was given to fit; None in files that do not know. See `labels_known`.
     tails
         Last training rows of each series.
     summary
@@ -69,6 +71,9 @@ class Fitted:
     adaptation: Adaptation | None = None
     spread: Spread | None = None
     share: float = 1.0
+    label_range: tuple[float, float] | None = None
+    time_name: str | None = None
+    series_name: str | None = None
     tails: dict[str, Tail] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
 
@@ -76,6 +81,22 @@ class Fitted:
     def n_members(self) -> int:
         """Number of networks whose predictions are averaged."""
         return len(self.weights.fusion)
+
+    @property
+    def labels_known(self) -> tuple[float, float]:
+        """Smallest and largest label known from fitting; of older files, as far as their parts tell."""
+        if self.label_range is not None:
+            return self.label_range
+        known = [one.target[~np.isnan(one.target)] for one in self.tails.values()]
+        linear, scaling = self.recipe.linear, self.recipe.scaling
+        if linear is not None:
+            known.append(np.array([linear.low, linear.high]))
+        elif scaling.input_limit == STANDARD_LIMIT:
+            known.append(scaling.restore(np.array([-3.0, 3.0])))  # deviations from the mean
+        elif (scaling.target_offset, scaling.target_scale) != (0, 1):
+            known.append(scaling.restore(np.array([0.0, 1.0])))  # with minmax, the range itself
+        values = np.concatenate(known)
+        return float(values.min()), float(values.max())
 
     def predict(self, panel: Panel) -> FloatArray:
         """Predict each row of a panel one step ahead, in the target's units, in panel order."""

@@ -14,7 +14,7 @@ _NAMES_SHOWN = 12
 _LABELS = {"model": "this model", "persistence": "persistence", "linear part": "its linear part alone"}
 
 
-def card(fitted: Fitted, settings: Mapping[str, Any]) -> str:
+def card(fitted: Fitted, settings: Mapping[str, Any], horizon: int | None = None) -> str:
     """Write the card of a model.
 
     Parameters
@@ -23,6 +23,8 @@ def card(fitted: Fitted, settings: Mapping[str, Any]) -> str:
         The model; ``fitted.summary`` tells how the training went, as far as it was kept.
     settings
         Constructor settings by name.
+    horizon
+        Rows ahead that it can forecast; None is what the settings say.
 
     Examples
     --------
@@ -39,7 +41,7 @@ def card(fitted: Fitted, settings: Mapping[str, Any]) -> str:
     Written by varnn ...
     """
     lines = [_purpose(fitted), *_training(fitted.summary), _network(fitted)]
-    lines.append(_limits(fitted, settings.get("horizon", 1)))
+    lines.append(_limits(fitted, settings.get("horizon", 1) if horizon is None else horizon))
     lines.append("Settings: " + ", ".join(f"{name}={value!r}" for name, value in settings.items()) + ".")
     return "\n".join([*lines, f"Written by varnn {version('varnn')}."])
 
@@ -82,6 +84,8 @@ def _training(summary: Mapping[str, Any]) -> list[str]:
         when = "" if ends is None else f" Rows given: {ends[0]} to {ends[1]}."
         trained = summary.get("refitted on", summary["rows"])
         lines.append(f"Trained on {trained:,} rows of {summary['series']:,} series.{when}")
+    if "interrupted" in summary:
+        lines.append(f"Training was cut short {summary['interrupted']}.")
     if errors:
         listed = ", ".join(f"{_LABELS.get(name, name)} {math.sqrt(mse):.4g}" for name, mse in errors.items())
         lines.append(f"Error on rows held out (RMSE, in units of the target): {listed}.")

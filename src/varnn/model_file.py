@@ -58,7 +58,7 @@ def write(
     header = {
         "format": FORMAT,
         "library": version("varnn"),
-        "card": card(fitted, settings),
+        "card": card(fitted, settings, 1 if forecaster is None else forecaster.horizon),
         "settings": dict(settings),
         **facts,
     }

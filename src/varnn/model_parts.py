@@ -42,6 +42,9 @@ def parts_of(fitted: Fitted) -> tuple[Tensors, Facts]:
         "recipe": fitted.recipe.facts(),
         "input_names": list(fitted.input_names),
         "target_name": fitted.target_name,
+        "time_name": fitted.time_name,
+        "series_name": fitted.series_name,
+        "label_range": None if fitted.label_range is None else list(fitted.label_range),
         "series": list(fitted.tails),
         "summary": fitted.summary,
     }
@@ -63,6 +66,9 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
         share=float(facts["share"]),
         input_names=tuple(facts["input_names"]),
         target_name=facts["target_name"],
+        time_name=facts.get("time_name"),
+        series_name=facts.get("series_name"),
+        label_range=_pair(facts.get("label_range")),
         tails={name: _tail(under(f"tail.{index}.", tensors)) for index, name in enumerate(facts["series"])},
         summary=facts["summary"],
     )
@@ -99,6 +105,13 @@ def forecaster_from(tensors: Tensors, facts: Mapping[str, Any]) -> Forecaster:
 def under(prefix: str, tensors: Tensors) -> Tensors:
     """Keep the arrays whose name begins so, without that beginning."""
     return {name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)}
+
+
+def _pair(numbers: list[float] | None) -> tuple[float, float] | None:
+    if numbers is None:
+        return None
+    low, high = numbers
+    return float(low), float(high)
 
 
 def _adaptation(numbers: list[float] | None, tensors: Tensors) -> Adaptation | None:

@@ -58,6 +58,8 @@ class Panel:
         Columns of the caller's table that hold no numbers and were left out.
     notes
         What is worth saying of how a table was read.
+    time_name, series_name
+        Columns that time and series of the rows came from, if they came from columns.
     name, licence, citation
         Where the data come from, for the data sets of :mod:`varnn.datasets`.
 
@@ -82,6 +84,8 @@ class Panel:
     name: str = ""
     licence: str = ""
     citation: str = ""
+    time_name: str | None = None
+    series_name: str | None = None
 
     @classmethod
     def from_arrays(
@@ -393,7 +397,9 @@ def from_columns(table: "Columns", reading: "Reading") -> Panel:
     from varnn.tables import gathered
 
     found = gathered(table, reading)
-    return _grouped(**found._asdict(), sort=reading.sort, duplicates=reading.duplicates)
+    names = ",".join(reading.times_in([*table, *found.input_names])) or None
+    panel = _grouped(**found._asdict(), sort=reading.sort, duplicates=reading.duplicates)
+    return replace(panel, time_name=names, series_name=reading.series)
 
 
 def _grouped(

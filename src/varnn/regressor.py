@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,13 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from varnn import model_card, model_file
 from varnn.cell import MemoryActivation, Residual, Variant
-from varnn.closed_loop import continue_from_training
+from varnn.closed_loop import continue_from_training, say_once
 from varnn.errors import DataError, require
 from varnn.estimator.exchange import ExchangeMixin
 from varnn.estimator.forecast import ForecastMixin
-from varnn.estimator.input import RowSeries, latest_rows, panel_from
+from varnn.estimator.input import RowSeries, latest_rows, panel_from, warn_of_little
 from varnn.estimator.settings import check_settings, plain_settings
-from varnn.fitted import tails_of
+from varnn.forecast.rows import columns_of, refuse_too_far
 from varnn.intervals import Interval, check_levels
 from varnn.panel import FloatArray, Panel, default_names
 from varnn.preparation import Fill, Scale, split_in_time
@@ -254,13 +255,15 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         series: RowSeries = None,
         validation: Panel | None = None,
         on_epoch: Callable[[dict[str, float]], None] | None = None,
+        stop: Event | None = None,
     ) -> VARNNRegressor:
         """Fit the model.
 
         Parameters
         ----------
         X
-            A :class:`Panel`, or inputs of shape (n_rows, n_inputs) with labels in ``y``.
+            A :class:`Panel`, or inputs of shape (n_rows, n_inputs) with labels in ``y``; None for a stream
+            of labels alone.
         y
             Labels (n_rows,); NaN is missing. Not given with a panel.
         series
@@ -269,6 +272,9 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
             Rows to pick the best epoch on, instead of the last ``validation_fraction`` of each series.
         on_epoch
             Called after each epoch with its line of ``history_``.
+        stop
+            Cuts training short once it is set, as Ctrl-C does: what is trained by then is the model, and
+            ``fitted_.summary["interrupted"]`` says so.
         """
         check_settings(self.get_params(deep=False))
         panel = latest_rows(self._panel(X, y, series, fitting=True), self.max_rows)
@@ -281,8 +287,11 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
                     f"{share} leaves no row to train on. Give more rows, or validation_fraction=0."
                 )
         else:
-            training, validation = panel, latest_rows(validation, self.max_rows)
-        self._train(panel, training, validation, on_epoch)
+            share, training, validation = 0.0, panel, latest_rows(validation, self.max_rows)
+        warn_of_little(training, validation)
+        refuse_too_far(training, self.horizon, share)
+        columns_of(training, self.known_inputs or ())  # refuses names that are not there
+        self._train(panel, training, validation, on_epoch, stop)
         return self
 
     def predict(
@@ -298,10 +307,14 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         Parameters
         ----------
         X
-            A :class:`Panel`, whose target holds the labels; or inputs (n_rows, n_inputs).
+            A :class:`Panel`, whose target holds the labels; or inputs (n_rows, n_inputs); None for a model
+            without inputs.
         y
             Labels (n_rows,); each is used for rows after its own. Without any, the rows are taken
-            to follow the training rows, and are predicted in closed loop: errors taken as zero.
+            to follow the training rows, and are predicted in closed loop: each prediction is taken as
+            the label, within the range of labels known (see `varnn.closed_loop`). A line says so, once:
+            scorers of scikit-learn call ``predict(X)``, and measure just that.
+            :func:`varnn.evaluation.one_step_scorer` and ``score`` measure one step ahead.
         series
             Series of each row.
         interval
@@ -319,9 +332,10 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
             return self._predict_intervals(panel, interval, in_panel_order=isinstance(X, Panel))
         if isinstance(X, Panel):
             return self.fitted_.predict(panel)
-        closed_loop = y is None
-        rows = continue_from_training(self.fitted_, panel) if closed_loop else self.fitted_.predict(panel)
-        return panel.in_caller_order(rows)
+        if y is None:
+            say_once(self.fitted_)
+            return panel.in_caller_order(continue_from_training(self.fitted_, panel))
+        return panel.in_caller_order(self.fitted_.predict(panel))
 
     def _predict_intervals(
         self, panel: Panel, interval: float | Sequence[float], *, in_panel_order: bool
@@ -381,6 +395,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         training: Panel,
         validation: Panel | None,
         on_epoch: Callable[[dict[str, float]], None] | None,
+        stop: Event | None,
     ) -> None:
         require("torch", extra="train", purpose="training")
         from varnn import fitting
@@ -389,40 +404,24 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         if not isinstance(seed, int | np.integer):
             seed = int(check_random_state(seed).randint(2**31 - 1))
 
-        refit = self.refit and validation is not None and len(panel) > len(training)
-        stages = 1 + refit + (self.horizon > 1)
+        def report(line: dict[str, float]) -> None:
+            if self.verbose:
+                _print_epoch(line)
+            if on_epoch is not None:
+                on_epoch(line)
 
-        def reporter(stage: int) -> Callable[[dict[str, float]], None]:
-            def report(line: dict[str, float]) -> None:
-                line = {**line, "progress": (stage + line["progress"]) / stages}
-                if self.verbose:
-                    _print_epoch(line)
-                if on_epoch is not None:
-                    on_epoch(line)
-
-            return report
-
-        judged = None if validation is None or len(validation) == 0 else validation
-        rows, settings = (training, judged), self.settings()
-        seed = int(seed)
-        self.fitted_ = fitting.fit(settings, *rows, rows=panel, seed=seed, on_epoch=reporter(0))
-        if refit:
-            self.fitted_ = fitting.refit(
-                self.fitted_, settings, training, panel, seed=seed, on_epoch=reporter(1)
-            )
-        self.forecaster_ = None
-        if self.horizon > 1:
-            self.forecaster_ = fitting.fit_forecaster(
-                settings,
-                *rows,
-                rows=panel if refit else None,
-                horizon=self.horizon,
-                known=self.known_inputs or (),
-                seed=seed,
-                on_epoch=reporter(stages - 1),
-            )
-            tails = tails_of(panel, self.fitted_.recipe, self.forecaster_.rows_kept)
-            self.fitted_ = replace(self.fitted_, tails=tails)
+        self.fitted_, self.forecaster_ = fitting.fit_in_stages(
+            self.settings(),
+            training,
+            None if validation is None or len(validation) == 0 else validation,
+            rows=panel,
+            again=self.refit and validation is not None and len(panel) > len(training),
+            horizon=self.horizon,
+            known=self.known_inputs or (),
+            seed=int(seed),
+            on_epoch=report,
+            stop=stop,
+        )
         self.fitted_.summary["period"] = model_card.period(panel.time)
         self.history_ = self.fitted_.summary["history"]
         self.n_features_in_ = panel.n_inputs

@@ -37,7 +37,7 @@ def suspects(values: npt.NDArray[Any], names: Sequence[str]) -> list[tuple[str, 
 
 def _count(values: npt.NDArray[Any], number: float, low: float, high: float) -> int:
     """Count a number that stands far from the others; 0 if it does not."""
-    if number != round(number) or (abs(number) < _SMALLEST and number not in _KNOWN):
+    if not number.is_integer() or (abs(number) < _SMALLEST and number not in _KNOWN):
         return 0
     at = values == number
     count = int(at.sum())

@@ -35,7 +35,7 @@ class Difference:
 
     @property
     def significant(self) -> bool:
-        """Whether both tests put chance below 5 %."""
+        """Whether both tests put chance below 5 %; they need not agree."""
         return max(self.p, self.p_bootstrap) < 0.05
 
 

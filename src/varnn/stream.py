@@ -91,7 +91,10 @@ class Stream:
         ----------
         x
             Inputs in the order of ``model.feature_names_in_``, or (one series) a mapping by name:
-            (D,) for one series, (n, D) for a fleet. All numbers must be finite.
+            (D,) for one series, (n, D) for a fleet. Missing inputs (NaN, None) are filled as in
+            ``model.predict``: with ``fill="forward"`` by the last value known of that series, before any by
+            the mean of the training rows; with "zero" by 0. With "none" they are refused, and with
+            "interpolate", too: it would have to know the value after the gap.
         time
             Moment of x, needed by a model that sees the time of day or week and ignored by others.
         interval
@@ -132,7 +135,8 @@ class Stream:
             self._tracker.observe(np.atleast_1d(innovation))
         self._remember(labels)
         if self._recent is not None:
-            self._recent.add(self._x, labels, self._time)
+            self._recent.add(self._given, labels, self._time)
+        np.copyto(self._known, self._x)
         self.steps += 1
         self._open = False
         return innovation
@@ -206,8 +210,9 @@ class Stream:
             tensors["monitor"] = self.monitor.state()
         if self._recent is not None:
             tensors |= {f"recent.{name}": array for name, array in self._recent.state().items()}
+        tensors["known"] = self._known
         if self._open:
-            tensors["pending"] = self._x
+            tensors["pending"] = self._given
         header = {
             "time": None if self._time is None else str(self._time),
             "format": model_file.FORMAT,
@@ -257,6 +262,8 @@ class Stream:
         recent = {name[7:]: array for name, array in tensors.items() if name.startswith("recent.")}
         if stream._recent is not None and recent:
             stream._recent.restore(recent)
+        if "known" in tensors:  # not in snapshots of streams that refused gaps
+            stream._known[...] = tensors["known"]
         if "pending" in tensors:
             stream._advance(tensors["pending"], header["time"])
         return stream
@@ -276,7 +283,9 @@ class Stream:
         scratch = {size: Scratch(architecture, members, model.window, size) for size in set(sizes)}
         self._blocks = [Block(architecture, matrices, model.window, size, scratch[size]) for size in sizes]
         self._shape = (self.n_inputs,) if self.n_series is None else (width, self.n_inputs)
-        self._x: FloatArray = np.zeros(self._shape)  # of the open step, as given
+        self._x: FloatArray = np.zeros(self._shape)  # of the open step, gaps filled
+        self._given: FloatArray = self._x  # as it came
+        self._known = np.broadcast_to(model.recipe.lead, self._shape).astype(np.float64)  # before
         self._time: Any = None
         # A model that takes x as it is needs no recipe, and a stream feels what it does not have to do.
         plain = model.recipe.takes_rows_as_they_are
@@ -311,19 +320,28 @@ class Stream:
             raise DataError(f"x must have shape {self._shape}; got {values.shape}.")
         return values
 
+    def _without_gaps(self, x: FloatArray) -> FloatArray:
+        """Fill missing inputs as `varnn.preparation.fill_gaps` does; refuse infinity."""
+        flat = x.ravel()
+        if math.isfinite(flat.dot(flat)):  # quicker than to look at each
+            return x
+        if np.isinf(x).any():
+            raise DataError(f"x must be finite; position {np.argwhere(np.isinf(x))[0].tolist()} is not.")
+        missing, fill = np.isnan(x), self.model.recipe.fill
+        if fill not in ("forward", "zero") and missing.any():
+            place = np.argwhere(missing)[0].tolist()
+            raise DataError(
+                f"with fill={fill!r} a stream takes no missing input; position {place} of x is missing. Fill "
+                "it first, or fit with fill='forward'."
+            )
+        return np.where(missing, self._known if fill == "forward" else 0.0, x)
+
     def _scaled(self, values: FloatArray) -> npt.NDArray[np.float64]:
-        """Bring x into scaled units as `Scaling.inputs` does, in a buffer; refuse what is not finite."""
+        """Bring x into scaled units as `Scaling.inputs` does, in a buffer."""
         wide, flat, limit = self._wide, self._wide_flat, self._scaling.input_limit
         np.subtract(values, self._offset, out=wide)
         np.divide(wide, self._scale, out=wide)
-        # One sum of squares tells that all numbers are finite and that none is beyond the limit.
-        if not flat.dot(flat) <= limit * limit:
-            finite = np.isfinite(values)
-            if not finite.all():
-                raise DataError(
-                    f"x must be finite; position {np.argwhere(~finite)[0].tolist()} is not. "
-                    "Fill it first, for example with the last known value."
-                )
+        if not flat.dot(flat) <= limit * limit:  # one sum of squares tells that none is beyond the limit
             np.clip(wide, -limit, limit, out=wide)
         return wide
 
@@ -347,15 +365,16 @@ class Stream:
             raise DataError("y must be finite, or NaN where the label is missing; it holds infinity.")
         return labels
 
-    def _advance(self, x: FloatArray, time: Any) -> None:
+    def _advance(self, given: FloatArray, time: Any) -> None:
         """Prepare x, (D,) or (n, D), hand it to the blocks, and read their predictions."""
         recipe, scaling = self._recipe, self._scaling
         try:
+            x = self._without_gaps(given)
             scaled = self._scaled(x if recipe is None else recipe.prepare(x, time))
         except DataError:
             self._reopen()
             raise
-        self._x, self._time, self._open = x, time, True
+        self._x, self._given, self._time, self._open = x, given, time, True
         if self.n_series is None:
             block = self._blocks[0]
             block.inputs[0, :-1] = scaled

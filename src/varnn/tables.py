@@ -26,9 +26,15 @@ _COUNTER = re.compile(r"column \d+|Unnamed: \d+|no\.?|idx|index|row|row_?(id|num
 Columns = dict[str, nw.Series[Any]]
 
 
+def collected(frame: Any) -> nw.DataFrame[Any]:
+    """Take a table as it is; a lazy one is computed."""
+    table = nw.from_native(frame)
+    return table.collect() if isinstance(table, nw.LazyFrame) else table
+
+
 def columns_of(frame: IntoDataFrame) -> Columns:
     """Give the columns of a pandas, polars or pyarrow table by name."""
-    table = nw.from_native(frame, eager_only=True)
+    table = collected(frame)
     return {name: table[name] for name in table.columns}
 
 

@@ -1,7 +1,7 @@
 """The ``varnn`` command: one thin file per command.
 
-Exit codes: 0 good; 2 bad use or bad data, with one clear line; 1 a bug, with its traceback. Nothing
-heavy is imported before a command needs it, so that ``varnn --help`` answers at once.
+Exit codes: 0 good; 2 bad use or bad data, with one clear line; 130 interrupted; 1 a bug, with its
+traceback. Nothing heavy is imported before a command needs it, so that ``varnn --help`` answers at once.
 """
 
 import sys
@@ -47,7 +47,7 @@ def _main(
         typer.echo(context.get_help())
 
 
-_INTERRUPTED = 130
+_INTERRUPTED = 130  # also where a model was saved as it was when its training was cut short
 # The base of all usage errors; typer exports only its children, and may or may not bring its own click.
 _BAD_USE: Any = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
 

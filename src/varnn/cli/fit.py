@@ -53,9 +53,12 @@ def fit(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Json = False,
 ) -> None:
-    """Fit a model to a table and save it."""
+    """Fit a model to a table and save it.
+
+    Ctrl-C cuts training short: what is trained by then is saved, and the file says so.
+    """
     from varnn.cli import table
-    from varnn.cli.progress import training_bar
+    from varnn.cli.interrupt import INTERRUPTED, fit_or_cut_short
     from varnn.cli.terminal import console
     from varnn.estimator.input import latest_rows
     from varnn.files import check_writable
@@ -94,10 +97,15 @@ def fit(
         random_state=seed,
         device=device,
     )
-    with training_bar("training") as on_epoch:
-        model.fit(panel, on_epoch=on_epoch)
+    cut_short = fit_or_cut_short(model, panel)
     model.save(output)
     best = min(line.get("validation_loss", line["loss"]) for line in model.history_)
-    words.print(f"Best validation error {best:.6f} (scaled). Saved {output}.", markup=False)
+    said = f"Best validation error {best:.6f} (scaled). Saved {output}."
+    if cut_short:
+        said = f"training was cut short {cut_short}: saved {output} as it was then."
+    words.print(said, markup=False)
     if as_json:
-        typer.echo(json.dumps({"model": str(output), "best_validation_error": best, "data": facts}, indent=1))
+        result = {"model": str(output), "best_validation_error": best, "data": facts}
+        typer.echo(json.dumps(result | ({"interrupted": cut_short} if cut_short else {}), indent=1))
+    if cut_short:
+        raise typer.Exit(INTERRUPTED)

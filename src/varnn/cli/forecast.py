@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from varnn.backtest import Backtest
     from varnn.forecast import Forecast
     from varnn.panel import Panel
-    from varnn.regressor import VARNNRegressor
 
 _HORIZON = 24
 _TARGETS = 4_500_000  # rows times distances that are looked at in a backtest: the latest
@@ -77,6 +76,7 @@ def forecast(
     table, and scored beside simple ones at each distance.
     """
     from varnn.cli import table
+    from varnn.cli.interrupt import INTERRUPTED, fit_or_cut_short
     from varnn.cli.terminal import console
     from varnn.errors import ConfigError
     from varnn.estimator.input import latest_rows
@@ -101,20 +101,18 @@ def forecast(
                 f"again with varnn fit --horizon {steps}."
             )
     names = listed(inputs) if model is None else list(model.fitted_.input_names)
-    understood = table.read(
-        data,
-        reading(
-            target,
-            time,
-            series,
-            names,
-            time_format=time_format,
-            time_zone=time_zone,
-            missing=missing,
-            sort=sort,
-            duplicates=duplicates,
-        ),
+    how = reading(
+        target,
+        time,
+        series,
+        names,
+        time_format=time_format,
+        time_zone=time_zone,
+        missing=missing,
+        sort=sort,
+        duplicates=duplicates,
     )
+    understood = table.read(data, how, fitted=None if model is None else model.fitted_)
     words = console(stderr=True, quiet=as_json or (output == STANDARD and not backtest))
     words.print(understood.in_words(), markup=False)
     foreseen = listed(known) or []
@@ -125,12 +123,17 @@ def forecast(
         result = _judged(panel, steps, seeds, origins, foreseen, peers=peers)
         _show(result, as_json=as_json)
         return
+    cut_short = ""
     if model is None:
         model = VARNNRegressor(horizon=steps, known_inputs=foreseen, peers=peers)
         if max_rows is not None:
             model.set_params(max_rows=max_rows)
         panel = latest_rows(panel, model.max_rows)
-        _fit(model, panel)
+        cut_short = fit_or_cut_short(model, panel)
+        if model.forecaster_ is None and steps > 1:
+            said = "it cannot look so far ahead yet: nothing is written."
+            console(stderr=True).print(said, markup=False)
+            raise typer.Exit(INTERRUPTED)
     coming = None
     if future is not None:
         how = reading(
@@ -148,15 +151,14 @@ def forecast(
     found = model.forecast(panel, horizon=steps, inputs=coming, interval=interval or None)
     _write(found, output, interval or [], ", ".join(roles.time) or None, roles.series)
     words.print(f"Forecast {found.horizon} rows of {len(found.ids)} series. Wrote {output}.", markup=False)
+    if cut_short:
+        said = f"training was cut short {cut_short}: forecasts are as they were then."
+        console(stderr=True).print(said, markup=False)
     if as_json:
-        typer.echo(json.dumps({"output": str(output), "data": facts}, indent=1))
-
-
-def _fit(model: "VARNNRegressor", panel: "Panel") -> None:
-    from varnn.cli.progress import training_bar
-
-    with training_bar("training") as on_epoch:
-        model.fit(panel, on_epoch=on_epoch)
+        written = {"output": str(output), "data": facts}
+        typer.echo(json.dumps(written | ({"interrupted": cut_short} if cut_short else {}), indent=1))
+    if cut_short:
+        raise typer.Exit(INTERRUPTED)
 
 
 def _judged(

@@ -56,6 +56,7 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "parameters": int(sum(matrix.size for matrix in fitted.weights.as_dict().values())),
         "training rows": fitted.summary.get("refitted on", fitted.summary.get("rows")),
         "training series": fitted.summary.get("series"),
+        "cut short": fitted.summary.get("interrupted", "no"),
         "best epoch": fitted.summary.get("best_epoch"),
         "best loss (scaled)": min(losses) if losses else None,
         "training curve": _curve(losses),

@@ -46,7 +46,8 @@ def predict(
     """Predict each row of a table from its inputs and the labels before it.
 
     Without the target column the rows are taken to follow the training rows, and are predicted in
-    closed loop: errors taken as zero.
+    closed loop: each prediction is taken as the label. Time and series are the columns the model was fitted
+    with, if the table has them and none are named.
     """
     from threadpoolctl import threadpool_limits
 
@@ -66,21 +67,18 @@ def predict(
     check_writable(output)
     levels = list(dict.fromkeys(check_levels(interval).tolist())) if interval else []
     model = load(model_path)
-    understood = table.read(
-        data,
-        reading(
-            target or model.fitted_.target_name,
-            time,
-            series,
-            model.fitted_.input_names,
-            time_format=time_format,
-            time_zone=time_zone,
-            missing=missing,
-            sort=sort,
-            duplicates=duplicates,
-        ),
-        must_have_target=target is not None,
+    columns = reading(
+        target or model.fitted_.target_name,
+        time,
+        series,
+        model.fitted_.input_names,
+        time_format=time_format,
+        time_zone=time_zone,
+        missing=missing,
+        sort=sort,
+        duplicates=duplicates,
     )
+    understood = table.read(data, columns, must_have_target=target is not None, fitted=model.fitted_)
     words = console(stderr=True, quiet=as_json or output == STANDARD)
     words.print(understood.in_words(), markup=False)
     rows = len(understood.panel)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from varnn.cli.terminal import console
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from rich.progress import Progress
 
     from varnn.evaluation import Score
@@ -16,7 +18,7 @@ Line = dict[str, float]
 
 
 @contextmanager
-def training_bar(title: str) -> Iterator[Callable[[Line], None]]:
+def training_bar(title: str, stop: "Event | None" = None) -> Iterator[Callable[[Line], None]]:
     """Show how much is trained, the latest loss and the time left; gives the function to call each epoch."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -36,7 +38,8 @@ def training_bar(title: str) -> Iterator[Callable[[Line], None]]:
             progress.update(task, completed=line["progress"], loss=f"validation {checked:.5f}")
 
         yield on_epoch
-        progress.update(task, completed=1.0)
+        if stop is None or not stop.is_set():  # else it stays where training was cut short
+            progress.update(task, completed=1.0)
 
 
 @contextmanager

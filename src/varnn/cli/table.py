@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from varnn.errors import DataError, RowError
 from varnn.files import STANDARD, TableFile, read_table
+from varnn.fitted import Fitted
 from varnn.panel import Panel, from_columns
 from varnn.roles import NONE, Roles, guessed_roles
 from varnn.tables import Columns, Reading, columns_of
@@ -73,10 +74,17 @@ class Table:
         return "\n".join([f"{self.name}:", *said, *noted])
 
 
-def read(path: Path, reading: Reading, *, must_have_target: bool = True) -> Table:
-    """Read a table; a time or series of None is guessed, and the word none stands for no column."""
+def read(
+    path: Path, reading: Reading, *, must_have_target: bool = True, fitted: Fitted | None = None
+) -> Table:
+    """Read a table; a time or series of None is guessed, and the word none stands for no column.
+
+    With a fitted model the columns it was fitted with come before any guess, if the table has them.
+    """
     file = read_table(path)
     table, file = columns_of(file.table), file._replace(table=None)  # which then is not held twice
+    if fitted is not None:
+        reading = _as_fitted(reading, table, fitted)
     labelled = reading.target != NONE and (must_have_target or reading.target in table)
     roles = guessed_roles(table, reading)
     kept = {name: table[name] for name in (*roles.time, roles.series) if name in table}
@@ -100,6 +108,17 @@ def read(path: Path, reading: Reading, *, must_have_target: bool = True) -> Tabl
         roles=roles,
         labelled=labelled,
         kept=kept,
+    )
+
+
+def _as_fitted(reading: Reading, table: Columns, fitted: Fitted) -> Reading:
+    known = replace(
+        reading, time=reading.time or fitted.time_name, series=reading.series or fitted.series_name
+    )
+    return replace(
+        reading,
+        time=known.time if all(one in table for one in known.times_in(table)) else reading.time,
+        series=known.series if known.series in table else reading.series,
     )
 
 

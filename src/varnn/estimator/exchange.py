@@ -30,7 +30,7 @@ class ExchangeMixin:
         self,
         frame: frames.Frame,
         *,
-        time: str | None = None,
+        time: str | Sequence[str] | None = None,
         series: str | None = None,
         interval: float | Sequence[float] | None = None,
     ) -> frames.Frame:
@@ -41,10 +41,12 @@ class ExchangeMixin:
         Parameters
         ----------
         frame
-            A table with the model's inputs by name. With its target too, each row is predicted from the
-            labels before it; without, the rows are taken to follow the training rows, in closed loop.
+            A table with the model's inputs by name; a lazy one is collected. With its target too, each row
+            is predicted from the labels before it; without, the rows are taken to follow the training rows,
+            in closed loop.
         time, series
-            Columns with the time and the series of each row.
+            Columns with the time and the series of each row; None are those the model was fitted with,
+            if the table has them.
         interval
             Level, or levels, of intervals, as in ``predict``.
 

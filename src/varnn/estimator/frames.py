@@ -16,6 +16,7 @@ from varnn.errors import DataError
 from varnn.fitted import Fitted
 from varnn.intervals import Interval, bound_name
 from varnn.panel import FloatArray, Panel
+from varnn.tables import collected
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -37,7 +38,7 @@ def predict_frame(
     model: Model,
     frame: Frame,
     *,
-    time: str | None = None,
+    time: str | Sequence[str] | None = None,
     series: str | None = None,
     interval: float | Sequence[float] | None = None,
 ) -> Frame:
@@ -45,14 +46,21 @@ def predict_frame(
     import narwhals as nw
 
     fitted = model.fitted_
-    table = nw.from_native(frame, eager_only=True)
-    target = fitted.target_name if fitted.target_name in table.columns else None
+    table = collected(frame)
+    target, fitted_series = (
+        one if one in table.columns else None for one in (fitted.target_name, fitted.series_name)
+    )
+    fitted_times = (fitted.time_name or "").split(",")
+    if time is None and set(fitted_times) <= set(table.columns):
+        time = fitted_times
+    series = series or fitted_series
+    times = [] if time is None else [time] if isinstance(time, str) else list(time)
     panel = Panel.from_frame(frame, target=target, time=time, series=series, inputs=fitted.input_names)
     if target is None and interval is None:
         found = {PREDICTION: continue_from_training(fitted, panel)}
     else:
         found = _columns(model.predict(panel, interval=interval), interval)
-    kept = list(dict.fromkeys(one for one in (time, series, target) if one is not None))
+    kept = list(dict.fromkeys(one for one in (*times, series, target) if one is not None))
     taken = [one for one in kept if one in found]
     if taken:
         raise DataError(
@@ -62,7 +70,8 @@ def predict_frame(
         nw.new_series(name, panel.in_caller_order(values), nw.Float64, backend=table.implementation)
         for name, values in found.items()
     ]
-    return table.with_columns(*added).select(*kept, *found).to_native()
+    given: Frame = table.with_columns(*added).select(*kept, *found).to_native()
+    return given
 
 
 def _columns(found: Any, interval: float | Sequence[float] | None) -> dict[str, FloatArray]:

@@ -14,6 +14,9 @@ from varnn.panel import FloatArray, Panel
 
 logger = logging.getLogger(__name__)
 
+FEW = 20  # labels: with fewer, what a fit gives means little
+
+_A_TIME = "Drop it, or say that it is the time of the rows: Panel.from_frame(frame, target=..., time=...)."
 RowSeries = Sequence[object] | npt.NDArray[Any] | None  # the series of each row; None: there is one
 
 
@@ -44,6 +47,9 @@ def panel_from(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None. "
             "Give fit(X, y), or a Panel."
         )
+    if X is None:
+        return _without_inputs(estimator, y, series, fitting=fitting, target_name=target_name)
+    X = _without_dates(X)
     try:
         checked = validate_data(
             estimator, X, reset=fitting, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
@@ -60,7 +66,44 @@ def panel_from(
     )
 
 
-def _labels(y: Any, n_rows: int) -> FloatArray:
+def _without_inputs(estimator: Any, y: Any, series: RowSeries, *, fitting: bool, target_name: str) -> Panel:
+    """Make a panel of labels alone; the estimator must have been fitted so, too."""
+    if y is None:
+        raise DataError(
+            "without inputs there must be labels, and both X and y are None. Give predict(None, y) with the "
+            "labels so far; forecast(horizon=...) goes on after the training rows."
+        )
+    if fitting:
+        estimator.__dict__.pop("feature_names_in_", None)
+        estimator.n_features_in_ = 0
+    elif estimator.n_features_in_:
+        raise DataError(
+            f"the model was fitted on {estimator.n_features_in_} inputs, and X is None. Give X with as many "
+            "columns."
+        )
+    return Panel.from_arrays(None, _labels(y), series=series, target_name=target_name)
+
+
+def _without_dates(X: Any) -> Any:
+    """Refuse times among the inputs by name; a lazy frame is collected on the way."""
+    if not hasattr(type(X), "columns"):  # no table
+        if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
+            raise DataError(f"inputs must be numbers; X holds {X.dtype}. {_A_TIME}")
+        return X
+    import narwhals as nw
+
+    table = nw.from_native(X, pass_through=True)
+    if isinstance(table, nw.LazyFrame):
+        table = table.collect()
+        X = table.to_native()
+    if isinstance(table, nw.DataFrame):
+        dates = [name for name, kind in table.schema.items() if kind.is_temporal()]
+        if dates:
+            raise DataError(f"inputs must be numbers; column {dates[0]!r} of X holds times. {_A_TIME}")
+    return X
+
+
+def _labels(y: Any, n_rows: int | None = None) -> FloatArray:
     """Read labels as scikit-learn does: a column is flattened, infinity is refused, NaN is missing."""
     try:
         labels = check_array(
@@ -69,9 +112,39 @@ def _labels(y: Any, n_rows: int) -> FloatArray:
         flat: FloatArray = column_or_1d(labels, warn=True)
     except ValueError as error:
         raise DataError(str(error)) from None
-    if len(flat) != n_rows:
+    if n_rows is not None and len(flat) != n_rows:
         raise DataError(f"X and y must have the same number of rows; got {n_rows} and {len(flat)}.")
     return flat
+
+
+def warn_of_little(training: Panel, validation: Panel | None) -> None:
+    """Say what a fit is worth where labels are all alike, or too few to choose on.
+
+    Examples
+    --------
+    >>> warn_of_little(Panel.from_arrays(None, range(200)), Panel.from_arrays(None, range(50)))
+    """
+    held_out = 0 if validation is None else int(np.count_nonzero(~np.isnan(validation.target)))
+    labels = training.target[~np.isnan(training.target)]
+    every = len(labels) + held_out
+    if len(labels) and labels.min() == labels.max():
+        logger.warning(
+            "the target %r is %g in all %s training rows: there is nothing to learn, and predictions will be "
+            "about that.",
+            training.target_name,
+            labels[0],
+            f"{len(labels):,}",
+        )
+    elif every < FEW:
+        logger.warning("trained on %d labels in all: with fewer than %d, do not rely on it.", every, FEW)
+    elif validation is not None and held_out < FEW:
+        logger.warning(
+            "of %d labels, %d are there to choose on: what is chosen on fewer than %d may be chosen by "
+            "chance, and intervals are guesses.",
+            every,
+            held_out,
+            FEW,
+        )
 
 
 def latest_rows(panel: Panel, most: int | None) -> Panel:

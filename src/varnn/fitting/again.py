@@ -7,6 +7,7 @@ forget and what quantiles its errors have was measured on rows it had not seen, 
 
 from collections.abc import Callable
 from dataclasses import replace
+from threading import Event
 
 import numpy as np
 
@@ -29,6 +30,7 @@ def refit(
     *,
     seed: int,
     on_epoch: Callable[[Epoch], None] | None = None,
+    stop: Event | None = None,
 ) -> Fitted:
     """Train a model again on all rows.
 
@@ -42,7 +44,10 @@ def refit(
         The rows it was trained on, and all of them.
     on_epoch
         Called after each epoch with its line of the history, and ``progress``, the share of all done.
+    stop
+        Ends training once it is set, and raises KeyboardInterrupt: half of it is worth less than ``fitted``.
     """
+    stop = stop or Event()
     memory.release()  # of what was chosen from
     config, best = settings.config(training), fitted.summary["best_epoch"]
     recipe = fitted.recipe.refitted(rows, settings.scale)
@@ -51,7 +56,9 @@ def refit(
         Member(fitted.architecture, prepared, None, seed + index, stop_after=epochs)
         for index, epochs in enumerate(best)
     ]
-    trained = train_members(members, config, Progress(sum(best), on_epoch))
+    trained = train_members(members, config, Progress(sum(best), on_epoch), stop)
+    if stop.is_set():
+        raise KeyboardInterrupt
     latest = prepared.latest(LATEST)
     del prepared, members  # of millions of rows they are large
     memory.release()

@@ -2,7 +2,9 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,10 @@ from varnn import memory
 from varnn.fitted import Fitted
 from varnn.fitting.candidates import Candidate, Progress, candidates, stacked
 from varnn.fitting.settings import Settings
-from varnn.forecast.bands import Bands
+from varnn.forecast.bands import ENOUGH, Bands, poorly_known
 from varnn.forecast.direct import DirectPart, Sight
 from varnn.forecast.forecaster import Doubles, Forecaster
-from varnn.forecast.rows import columns_of, foreseen, targets_ahead
+from varnn.forecast.rows import columns_of, foreseen, refuse_too_far, targets_ahead
 from varnn.panel import Panel
 from varnn.training import Ahead, Epoch, Member, Trained, one_thread, train_members
 
@@ -47,6 +49,7 @@ def fit_forecaster(
     seed: int,
     rows: Panel | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
+    stop: Event | None = None,
 ) -> Forecaster:
     """Train a forecaster.
 
@@ -66,8 +69,13 @@ def fit_forecaster(
         All rows, to train the network on again once everything is chosen; None leaves it as it is.
     on_epoch
         Called after each epoch with its line of the history, and ``progress``, the share of all done.
+    stop
+        Ends training once it is set, and raises KeyboardInterrupt; during the training on all rows, that
+        alone is given up.
     """
+    stop = stop or Event()
     columns_of(training, known)  # refuses names that are not there
+    refuse_too_far(training, horizon)
     most = max(1, TARGETS // horizon)
     if len(training) > most:
         logger.warning(
@@ -85,7 +93,7 @@ def fit_forecaster(
     choices = [_candidate(one, shown, judged, horizon, known) for one in candidates(settings, shown, judged)]
     trainings = len(choices) + settings.ensemble - 1 + (settings.ensemble if rows is not None else 0)
     progress = Progress(trainings * config.epochs, on_epoch)
-    firsts = train_members([one.member(seed) for one in choices], config, progress)
+    firsts = train_members([one.member(seed) for one in choices], config, progress, stop)
 
     def assembled(choice: _Candidate, members: list[Trained]) -> Forecaster:
         network = Fitted(
@@ -106,7 +114,11 @@ def fit_forecaster(
     members = [firsts[best]]
     if settings.ensemble > 1:
         more = range(1, settings.ensemble)
-        members += train_members([choices[best].member(seed + index) for index in more], config, progress)
+        rest = [choices[best].member(seed + index) for index in more]
+        members += [] if stop.is_set() else train_members(rest, config, progress, stop)
+        del rest  # they hold the prepared rows
+    if stop.is_set():
+        raise KeyboardInterrupt
     forecaster = assembled(choices[best], members)
     ends = [one.best_epoch for one in members]
     del choices, shown, judged  # of millions of rows they are large
@@ -115,8 +127,11 @@ def fit_forecaster(
         forecaster = _judged(forecaster, validation, settings)
     if rows is None:
         return forecaster
-    again = train_members(_members_again(forecaster, rows, seed, ends), config, progress)
-    return replace(forecaster, network=replace(forecaster.network, weights=stacked(again)))
+    with suppress(KeyboardInterrupt):
+        again = train_members(_members_again(forecaster, rows, seed, ends), config, progress, stop)
+        if not stop.is_set():
+            return replace(forecaster, network=replace(forecaster.network, weights=stacked(again)))
+    return forecaster
 
 
 def _candidate(
@@ -177,8 +192,9 @@ def _judged(forecaster: Forecaster, validation: Panel, settings: Settings) -> Fo
     for index, (added, wanted) in enumerate(zip(outlook.added.T, rest.T, strict=True)):
         known = ~np.isnan(wanted)
         size = float(added[known] @ added[known])
-        if size > 0:
-            shares[index] = np.clip(added[known] @ wanted[known] / size, 0, 1)
+        trust = min(1.0, int(known.sum()) / (index + 1) / ENOUGH)  # few errors are little to go by
+        if size > 0 or trust == 0:
+            shares[index] = trust * np.clip(added[known] @ wanted[known] / (size or 1.0), 0, 1)
     if forecaster.network.recipe.linear is None:
         shares[0] = 1.0  # there is nothing else to predict the first row from
     forecaster = replace(forecaster, shares=shares)
@@ -187,4 +203,19 @@ def _judged(forecaster: Forecaster, validation: Panel, settings: Settings) -> Fo
     rest -= shares * outlook.added
     movement = outlook.movement
     del outlook  # which is large
+    _warn_of_few(rest)
     return replace(forecaster, bands=Bands.of(rest, movement))
+
+
+def _warn_of_few(errors: Doubles) -> None:
+    """Say where validation rows are too few to tell how far off forecasts are."""
+    few = poorly_known(errors)
+    if len(few):
+        none = int(np.isnan(errors).all(axis=0).sum())
+        logger.warning(
+            "validation rows hold fewer than %d separate errors of forecasts %s rows ahead%s: their bands "
+            "are Student's t, and widen as the errors of a random walk do.",
+            ENOUGH,
+            f"{few[0]} to {few[-1]}" if len(few) > 1 else few[0],
+            f" (none at all of the last {none})" if none else "",
+        )

@@ -1,5 +1,6 @@
 """What a network may see of the rows, and what several trainings have in common."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,8 @@ class Candidate:
 
     def error(self, trained: Trained) -> float:
         """Give the validation error in the target's units, which candidates with other scalings share."""
+        if not trained.history:  # it was not got to
+            return math.inf
         return trained.validation_loss * self.recipe.scaling.target_scale**2
 
 

@@ -6,7 +6,9 @@ network's correction that is added to the linear part.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from threading import Event
 
 import numpy as np
 
@@ -28,6 +30,7 @@ def fit(
     rows: Panel,
     seed: int,
     on_epoch: Callable[[Epoch], None] | None = None,
+    stop: Event | None = None,
 ) -> Fitted:
     """Train a model.
 
@@ -43,17 +46,22 @@ def fit(
         The first member's; the others have the following ones.
     on_epoch
         Called after each epoch with its line of the history, and ``progress``, the share of all done.
+    stop
+        Ends training once it is set: what was trained by then is the model, and its summary says so.
     """
+    stop = stop or Event()
     config = settings.config(training)
     choices = candidates(settings, training, validation)
     progress = Progress((len(choices) + settings.ensemble - 1) * config.epochs, on_epoch)
-    firsts = train_members([one.member(seed) for one in choices], config, progress)
+    firsts = train_members([one.member(seed) for one in choices], config, progress, stop)
     errors = [one.error(trained) for one, trained in zip(choices, firsts, strict=True)]
     best = int(np.argmin(errors))
     chosen, members = choices[best], [firsts[best]]
-    if settings.ensemble > 1:
-        more = range(1, settings.ensemble)
-        members += train_members([chosen.member(seed + index) for index in more], config, progress)
+    if settings.ensemble > 1 and not stop.is_set():
+        more = [chosen.member(seed + index) for index in range(1, settings.ensemble)]
+        with suppress(KeyboardInterrupt):  # then the first one is the model
+            members += [one for one in train_members(more, config, progress, stop) if one.history]
+        del more  # they hold the prepared rows
     fitted = Fitted(
         architecture=chosen.architecture,
         weights=stacked(members),
@@ -61,6 +69,9 @@ def fit(
         window=config.window,
         input_names=training.input_names,
         target_name=training.target_name,
+        time_name=training.time_name,
+        series_name=training.series_name,
+        label_range=(float(np.nanmin(rows.target)), float(np.nanmax(rows.target))),
         tails=tails_of(rows, chosen.recipe, config.window + max(LABEL_LAGS) + 1),
         summary={
             "rows": len(training),
@@ -74,8 +85,15 @@ def fit(
             ],
         },
     )
+    if stop.is_set():
+        longest = max(len(one.history) for one in members)
+        fitted.summary["interrupted"] = (
+            f"after {longest} of {config.epochs} epochs, with {len(members)} of {settings.ensemble} members"
+        )
     if len(choices) > 1:
-        fitted.summary["inputs"] = {str(one): error for one, error in zip(choices, errors, strict=True)}
+        fitted.summary["inputs"] = {
+            str(one): error for one, error in zip(choices, errors, strict=True) if np.isfinite(error)
+        }
     if settings.adapt is not None:
         fitted = replace(fitted, adaptation=adaptation(settings, fitted, chosen))
     if validation is None:

@@ -4,6 +4,16 @@ An error at distance k is taken in units of (how much the label moved lately) **
 or 1, whichever gives the sharper quantiles on validation rows. As outcomes come in, intervals that hold
 too few of them are widened and those that hold too many are narrowed, for each series, distance and level
 apart: adaptive conformal prediction.
+
+Few validation rows tell little about far distances: forecasts k rows ahead overlap, so n of their errors
+are worth n / k separate ones, and beyond the end of the rows there are none at all. Where they are worth
+less than `ENOUGH`, quantiles are those of Student's t distribution, mixed with the errors' own by the share
+of `ENOUGH` that is there ::
+
+    scale_k ** 2  =  (c_k rms_k ** 2  +  PRIOR scale_(k-1) ** 2 k / (k-1)) / (c_k + PRIOR),    c_k = n_k / k
+
+where rms_k is what the errors at distance k are like, and the other term what they would be like if errors
+grew from the distance before as those of a random walk do; c_k are the degrees of freedom, `FEWEST` at least.
 """
 
 from dataclasses import dataclass
@@ -15,6 +25,9 @@ from varnn.intervals import TAUS
 
 Doubles = npt.NDArray[np.float64]
 POWERS = (0.0, 0.5, 1.0)
+ENOUGH = 20  # separate errors, from which on their own quantiles are taken
+PRIOR = 4  # separate errors that the growth of a random walk counts as much as
+FEWEST = 3  # degrees of freedom: with fewer, the far tails of Student's t say nothing
 _LEAST = 0.1  # of the usual movement: a label that stood still may move again
 _RATE = 0.05  # of widening and narrowing
 _NARROWEST, _WIDEST = 0.5, 5.0  # times as wide as on validation rows
@@ -52,15 +65,21 @@ class Bands:
     def of(cls, errors: Doubles, movement: Doubles) -> "Bands":
         """Learn from errors (N, H), NaN where unknown, and how much the label had moved, (N,)."""
         usual = float(movement.mean()) or 1.0
-        powers, quantiles = [], []
-        for column in errors.T:
+        powers, quantiles, size = [], [], 0.0
+        for distance, column in enumerate(errors.T, 1):
             known = ~np.isnan(column)
+            own, worth = column[known], int(known.sum()) / distance
+            grown = size * (distance / max(1, distance - 1)) ** 0.5
+            size = _size(own, worth, grown if distance > 1 else None)
             tried = []
-            for power in POWERS:
+            for power in POWERS if worth >= ENOUGH else POWERS[:1]:
                 scale = _scales(movement[known], usual, power)
-                found = np.quantile(column[known] / scale, TAUS) if known.any() else np.zeros(len(TAUS))
-                tried.append((_pinball(column[known], scale[:, None] * found), power, found))
+                found = np.quantile(own / scale, TAUS) if len(own) else np.zeros(len(TAUS))
+                tried.append((_pinball(own, scale[:, None] * found), power, found))
             _, power, found = min(tried, key=lambda one: one[0])
+            if worth < ENOUGH:
+                trust = worth / ENOUGH
+                found = trust * found + (1 - trust) * size * _student(max(FEWEST, worth))
             powers.append(power)
             quantiles.append(found)
         return cls(usual=usual, powers=np.array(powers), quantiles=np.array(quantiles))
@@ -109,6 +128,34 @@ def adjusted(outcomes: Doubles, lower: Doubles, upper: Doubles, levels: Doubles)
         change = _RATE * (missed - (1 - levels)) * known[:, None]
         factors[row + 1, distances] = np.clip(factors[row + 1, distances] + change, _NARROWEST, _WIDEST)
     return factors[:-1]
+
+
+def poorly_known(errors: Doubles) -> npt.NDArray[np.int64]:
+    """List the distances, from 1 on, whose errors (N, H) are too few to take their own quantiles.
+
+    Examples
+    --------
+    >>> poorly_known(np.ones((50, 4))).tolist()
+    [3, 4]
+    """
+    distances = np.arange(1, errors.shape[1] + 1)
+    few = np.count_nonzero(~np.isnan(errors), axis=0) < ENOUGH * distances
+    return np.asarray(distances[few])
+
+
+def _size(errors: Doubles, worth: float, grown: float | None) -> float:
+    """Give how large errors of one distance are: as they were, and as they grew from the one before."""
+    own = float(np.square(errors).mean()) if len(errors) else 0.0
+    if grown is None:
+        return float(own**0.5)
+    return float(((worth * own + PRIOR * grown**2) / (worth + PRIOR)) ** 0.5)
+
+
+def _student(freedom: float) -> Doubles:
+    """Give the quantiles of Student's t distribution at `TAUS`."""
+    from scipy.stats import t  # late: it takes a while to import, and only fitting needs it
+
+    return np.asarray(t.ppf(TAUS, freedom))
 
 
 def _over(distance: Doubles, reach: Doubles) -> Doubles:

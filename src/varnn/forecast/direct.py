@@ -8,7 +8,8 @@ where f_t is the last label before row t; inputs known in the future add how the
 row t. As in `varnn.linear`, regressing the change and not the level makes ridge shrink towards
 persistence, and regressors stay within the range they had in training: far from it, nothing is pulled
 further. Ridge, and whether the table's inputs are looked at, is chosen on validation rows for each
-distance.
+distance. Where these are too few to choose on (see `varnn.forecast.bands`), all shorter distances have a
+say, and the last label alone is a choice, too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from varnn.forecast.bands import ENOUGH
 from varnn.forecast.rows import columns_of, last_rows, targets_ahead
 from varnn.grouping import IntArray
 from varnn.linear import last_labels
@@ -161,7 +163,7 @@ class DirectPart:
         candidates = [one.candidates(training.of_inputs) for one in moments]
         best = np.zeros(horizon - 1, dtype=np.int64)
         if validation is not None:
-            best = _errors(validation, low, high, candidates).argmin(axis=1)
+            best = _best(*_errors(validation, low, high, candidates))
         chosen = [listed[index] for listed, index in zip(candidates, best, strict=True)]
         return cls(
             mean=training.mean,
@@ -214,12 +216,13 @@ class _Moments:
     def candidates(self, of_inputs: npt.NDArray[np.bool_]) -> list[tuple[Doubles, float]]:
         """Regress with each ridge, with and without the table's inputs: weights and constant of each.
 
-        The first is for where there is nothing to choose on.
+        The first is for where there is nothing to choose on; the last changes nothing.
         """
         width = len(self.origin)
         sets = [np.ones(width, dtype=bool)] + ([~of_inputs] if of_inputs.any() else [])
+        persistence = (np.zeros(width), 0.0)
         if self.count < 2:
-            return [(np.zeros(width), 0.0)] * (len(sets) * len(RIDGES))
+            return [persistence] * (len(sets) * len(RIDGES) + 1)
         mean, wanted, covariance = self.means[:-1] + self.origin, self.means[-1], self.covariance
         spread = np.sqrt(np.maximum(np.diagonal(covariance)[:-1], 0))
         spread[spread <= 1e-9 * (1 + np.abs(mean))] = np.inf  # a constant column gets no weight
@@ -233,7 +236,7 @@ class _Moments:
                 weights[kept] = np.linalg.solve(system, products[kept])
                 weights /= spread
                 found.append((weights, float(wanted - weights @ mean)))
-        return found
+        return [*found, persistence]
 
     def left(self, weights: Doubles) -> float:
         """Give the standard deviation of what weights leave; 1 if they leave nothing."""
@@ -262,15 +265,26 @@ def _moments(sight: Sight, low: Doubles, high: Doubles, horizon: int) -> list[_M
     return moments or [_Moments.about(blank) for _ in range(horizon - 1)]
 
 
-def _errors(sight: Sight, low: Doubles, high: Doubles, candidates: list[Any]) -> Doubles:
-    """Give the squared error of each candidate at each distance, over all rows: (H - 1, C)."""
-    sums = np.zeros((len(candidates), len(candidates[0])))
+def _errors(sight: Sight, low: Doubles, high: Doubles, candidates: list[Any]) -> tuple[Doubles, IntArray]:
+    """Give the squared error of each candidate at each distance, (H - 1, C), and over how many rows."""
+    sums, counts = np.zeros((len(candidates), len(candidates[0]))), np.zeros(len(candidates), np.int64)
     for x, distance, wanted in _rows_toward(sight, len(candidates) + 1):
         weights, constants = zip(*candidates[distance - 1], strict=True)
         known = ~np.isnan(wanted)
         guesses = x.clip(low, high)[known] @ np.column_stack(weights) + np.array(constants)
         sums[distance - 1] += np.square(wanted[known, None] - guesses).sum(axis=0)
-    return sums
+        counts[distance - 1] += known.sum()
+    return sums, counts
+
+
+def _best(sums: Doubles, counts: IntArray) -> IntArray:
+    """Choose a candidate for each distance: the best there, or up to there where that says little."""
+    own = sums[:, :-1].argmin(axis=1)
+    alone = np.maximum(sums[:, -1:], np.finfo(np.float64).tiny)  # what the last label alone leaves
+    worth = counts / np.arange(2, len(counts) + 2)
+    pooled = np.cumsum(sums / alone * worth[:, None], axis=0).argmin(axis=1)
+    pooled[np.cumsum(counts) == 0] = sums.shape[1] - 1  # nothing to choose on: the last label alone
+    return np.asarray(np.where(worth >= ENOUGH, own, pooled))
 
 
 def _rows_toward(sight: Sight, horizon: int) -> Iterator[tuple[Doubles, int, Doubles]]:

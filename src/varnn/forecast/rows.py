@@ -1,5 +1,6 @@
 """Panel -> the same rows as they look before they come, and rows that have not come yet."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -58,6 +59,48 @@ def targets_ahead(panel: Panel, horizon: int, rows: IntArray | None = None) -> n
         there = rows + ahead <= last
         targets[there, ahead - 1] = panel.target[rows[there] + ahead]
     return targets
+
+
+def longest_horizon(training: Panel) -> int:
+    """Give how far ahead training rows can teach to look: as many rows must look that far as it is far.
+
+    Examples
+    --------
+    >>> longest_horizon(Panel.from_arrays(None, range(240)))
+    120
+    >>> longest_horizon(Panel.from_arrays(None, range(240), series=[row // 40 for row in range(240)]))
+    34
+    """
+    lengths = training.lengths
+    candidates = np.arange(1, int(lengths.max(initial=0)) + 1)
+    ordered = np.sort(lengths)
+    shorter = np.searchsorted(ordered, candidates)  # series that end before they look so far
+    rows = np.append(np.cumsum(ordered[::-1])[::-1], 0)[shorter] - candidates * (len(ordered) - shorter)
+    return int(np.count_nonzero(rows >= candidates)) or 1
+
+
+def refuse_too_far(training: Panel, horizon: int, held_out: float = 0.0) -> None:
+    """Refuse a horizon that the training rows cannot teach.
+
+    Parameters
+    ----------
+    training
+        The rows to learn from.
+    horizon
+        Rows ahead.
+    held_out
+        Share of all rows that is not among them, to say how many there have to be.
+    """
+    longest = longest_horizon(training)
+    if horizon <= max(1, longest):
+        return
+    needed = 2 * horizon
+    whole = f", which is {math.ceil(needed / (1 - held_out)):,} rows in all" if held_out else ""
+    raise DataError(
+        f"looking {horizon:,} rows ahead needs a series of {needed:,} rows to train on{whole}, or several "
+        f"with {horizon:,} rows that look so far; the longest here has {int(training.lengths.max()):,}. The "
+        f"longest horizon that these rows can teach is {longest:,}. Give more rows, or a shorter horizon."
+    )
 
 
 def last_rows(panel: Panel) -> IntArray:

@@ -49,7 +49,8 @@ def train(
     on_epoch
         Called after each epoch with its line of the history.
     stop
-        Ends training after the current epoch once it is set, as Ctrl-C does at once.
+        Ends training once it is set, as Ctrl-C does; the best of the epochs that were gone through is kept.
+        With it nothing is raised where there is none yet: the history is empty.
     ahead
         Targets of the rows after each row, for a cell that looks ahead.
     stop_after
@@ -104,7 +105,7 @@ def train_together(
             began = time.perf_counter()
             ends = _windows_of_epoch(training, config, epoch)
             order = np.stack([generator.permutation(ends) for generator in generators])
-            losses = _run_epoch(engine, adam, average, order[0] if alone else order, config, epoch)
+            losses = _run_epoch(engine, adam, average, order[0] if alone else order, config, epoch, stop)
             kept = average.weights
             judged = None if judge is None else judge(kept)
             seconds = time.perf_counter() - began
@@ -119,15 +120,18 @@ def train_together(
                     (best if alone else best[index]).copy_(kept if alone else kept[index])
                 if on_epoch is not None:
                     on_epoch(index, line)
-            if all(record.ended for record in records) or (stop is not None and stop.is_set()):
+            if all(record.ended for record in records):
                 break
     except KeyboardInterrupt:
-        if not records[0].history:
+        if stop is not None:  # whoever gave it says what is kept
+            stop.set()
+        elif not records[0].history:
             raise
-        epochs = [record.best_epoch for record in records]
-        logger.warning(
-            "training interrupted: keeping the weights of epoch %s", epochs[0] if alone else epochs
-        )
+        else:
+            epochs = [record.best_epoch for record in records]
+            logger.warning(
+                "training interrupted: keeping the weights of epoch %s", epochs[0] if alone else epochs
+            )
     weights = best.cpu().numpy().reshape(len(seeds), -1)
     return [
         Trained(unpack(architecture, flat), record.history, record.best_epoch)
@@ -171,6 +175,7 @@ def _run_epoch(
     order: Rows,
     config: TrainConfig,
     epoch: int,
+    stop: Event | None,
 ) -> list[float]:
     """Make one pass over the windows, ([E,] N), in the given order; give each member's mean loss."""
     flat = adam.flat
@@ -178,6 +183,8 @@ def _run_epoch(
     batches = torch.split(rows, config.batch_size, dim=-1)
     total = torch.zeros(flat.shape[:-1], device=flat.device, dtype=torch.float64)
     for number, batch in enumerate(batches):
+        if stop is not None and stop.is_set():  # an epoch of millions of rows takes minutes
+            raise KeyboardInterrupt
         if config.schedule == "cosine":
             done = (epoch - 1 + number / len(batches)) / config.epochs
             adam.learning_rate = config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))

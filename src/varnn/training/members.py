@@ -36,6 +36,7 @@ def train_members(
     members: Sequence[Member],
     config: TrainConfig,
     on_epoch: Callable[[int, Epoch], None] | None = None,
+    stop: Event | None = None,
 ) -> list[Trained]:
     """Train networks side by side on the CPU, as one batch on a GPU.
 
@@ -51,9 +52,23 @@ def train_members(
         How to train.
     on_epoch
         Called after each epoch with the member's number and its line of the history.
+    stop
+        Ends training once it is set; Ctrl-C sets it. Members keep their best epoch so far, those that were
+        not through their first one have no history. If none has any, KeyboardInterrupt is raised.
     """
-    stop = Event()
+    stop = stop or Event()
+    trained = _trained(members, config, on_epoch, stop)
+    if stop.is_set() and not any(one.history for one in trained):
+        raise KeyboardInterrupt
+    return trained
 
+
+def _trained(
+    members: Sequence[Member],
+    config: TrainConfig,
+    on_epoch: Callable[[int, Epoch], None] | None,
+    stop: Event,
+) -> list[Trained]:
     def run(index: int) -> Trained:
         def numbered(line: Epoch) -> None:
             if on_epoch is not None:
@@ -81,7 +96,7 @@ def train_members(
             try:
                 return [future.result() for future in futures]
             except BaseException as error:
-                stop.set()  # the others end their epoch and keep their best weights
+                stop.set()  # the others keep their best weights
                 if isinstance(error, KeyboardInterrupt):
                     return [future.result() for future in futures]
                 raise
