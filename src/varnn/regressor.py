@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from varnn import model_card, model_file
 from varnn.cell import MemoryActivation, Residual, Variant
 from varnn.closed_loop import continue_from_training
-from varnn.errors import DataError, require
+from varnn.errors import ConfigError, DataError, ModelFileError, require
 from varnn.estimator.exchange import ExchangeMixin
 from varnn.estimator.forecast import ForecastMixin
 from varnn.estimator.input import RowSeries, latest_rows, panel_from
@@ -479,6 +479,10 @@ def load(path: str | Path) -> VARNNRegressor:
     fitted, settings, forecaster = model_file.read(path)
     known = VARNNRegressor().get_params(deep=False)
     model = VARNNRegressor(**{name: value for name, value in settings.items() if name in known})
+    try:
+        check_settings(model.get_params(deep=False))
+    except ConfigError as error:
+        raise ModelFileError(f"{str(path)!r} holds settings that no model has: {error}") from None
     model.fitted_, model.forecaster_ = fitted, forecaster
     model.history_ = fitted.summary.get("history", [])
     model.n_features_in_ = len(fitted.input_names)
