@@ -171,8 +171,8 @@ def table_writer(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
 def opened_atomically(path: str | Path) -> Iterator[IO[bytes]]:
     """Open a file that takes the place of the one that was there when all is written, and only then.
 
-    It has the mode and the owner of that one. Of a link it is the target that is replaced. What is no file, as
-    /dev/null or a pipe, is written to as it is.
+    It has the mode and the owner of that one. Of a link it is the target that is replaced. What is no file
+    (/dev/null, a pipe) is written to as it is.
     """
     place, draft = Path(os.path.realpath(path)), None
     try:

@@ -16,6 +16,9 @@ from varnn import memory
 from varnn.errors import DataError
 from varnn.files import read_table
 from varnn.grouping import Coded, IntArray, RowNumbers, row_numbers
+from varnn.odd_input import column_name, series_names, unmasked
+from varnn.rules import names as unique_names
+from varnn.rules import shown
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -122,10 +125,12 @@ class Panel:
                 f"the target must hold one number per row, shape ({len(inputs)},); "
                 f"it has shape {target.shape}."
             )
-        names = tuple(input_names) if input_names is not None else default_names(inputs.shape[1])
+        names = default_names(inputs.shape[1]) if input_names is None else _checked_names(input_names)
+        if not isinstance(target_name, str):
+            raise DataError(f"target_name must be a text; got {shown(target_name)}.")
         return _grouped(
             {"inputs": inputs, "target": target, "time": None if time is None else np.asarray(time)},
-            series=None if series is None else Coded.of(np.asarray(series)),
+            series=None if series is None else Coded.of(series_names(series)),
             input_names=names,
             target_name=target_name,
         )
@@ -164,7 +169,14 @@ class Panel:
         """
         from varnn.tables import columns_of  # narwhals: only for those who have tables
 
-        return from_columns(columns_of(frame), target=target, time=time, series=series, inputs=inputs)
+        columns = columns_of(frame)
+        if isinstance(inputs, str):
+            raise DataError(f"inputs must be a list of columns; got {inputs!r}. Give [{inputs!r}].")
+        named = None if inputs is None else [column_name("inputs", one, columns) or "" for one in inputs]
+        roles = {"target": target, "time": time, "series": series}
+        return from_columns(
+            columns, **{role: column_name(role, one, columns) for role, one in roles.items()}, inputs=named
+        )
 
     @classmethod
     def read(
@@ -320,13 +332,23 @@ def default_names(count: int) -> tuple[str, ...]:
     return tuple(f"x{index}" for index in range(count))
 
 
+def _checked_names(names: Sequence[str]) -> tuple[str, ...]:
+    if wrong := unique_names.broken("input_names", names):
+        raise DataError(wrong)
+    return tuple(str(one) for one in names)
+
+
 def _floats(values: npt.ArrayLike | None, what: str) -> FloatArray:
     """Copy nothing that is a float already; refuse what is not a number."""
     try:
-        array = np.asarray(values)
+        array = np.asarray(unmasked(values))
+        if array.dtype.kind in "cmM":
+            raise DataError(f"{what} must hold numbers only; they hold {array.dtype}.")
         if array.dtype not in (np.float32, np.float64):
             array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
+        if isinstance(error, DataError):
+            raise
         raise DataError(f"{what} must hold numbers only: {error}.") from None
     return array
 

@@ -20,12 +20,13 @@ from varnn.closed_loop import continue_from_training
 from varnn.errors import ConfigError, DataError, ModelFileError, require
 from varnn.estimator.exchange import ExchangeMixin
 from varnn.estimator.forecast import ForecastMixin
-from varnn.estimator.input import RowSeries, latest_rows, panel_from
+from varnn.estimator.input import RowSeries, latest_rows, panel_from, row_weights
 from varnn.estimator.settings import check_settings, plain_settings
 from varnn.fitted import tails_of
 from varnn.intervals import Interval, check_levels
 from varnn.panel import FloatArray, Panel, default_names
 from varnn.preparation import Fill, Scale, split_in_time
+from varnn.rules import shown
 from varnn.stream import Stream
 
 if TYPE_CHECKING:
@@ -271,6 +272,12 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
             Called after each epoch with its line of ``history_``.
         """
         check_settings(self.get_params(deep=False))
+        if validation is not None and not isinstance(validation, Panel):
+            raise DataError(
+                f"validation must be a Panel; got {type(validation).__name__}. See Panel.from_arrays."
+            )
+        if on_epoch is not None and not callable(on_epoch):
+            raise ConfigError(f"on_epoch must be a function of one line of history; got {shown(on_epoch)}.")
         panel = latest_rows(self._panel(X, y, series, fitting=True), self.max_rows)
         if validation is None:
             share = self.validation_fraction
@@ -342,7 +349,10 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         check_is_fitted(self, "fitted_")
         panel = self._panel(X, y, series, fitting=False)
         known = ~np.isnan(panel.target)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[panel.rows][known]
+        if not known.any():
+            raise DataError("a score needs labels, and no row has one. Give score(X, y).")
+        weights = row_weights(sample_weight, len(panel))
+        weights = None if weights is None else weights[panel.rows][known]
         predictions = self.fitted_.predict(panel)
         return float(r2_score(panel.target[known], predictions[known], sample_weight=weights))
 

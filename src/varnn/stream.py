@@ -25,6 +25,7 @@ from varnn.monitor import Event, Monitor
 from varnn.panel import FloatArray
 from varnn.preparation import LIMIT
 from varnn.recipe import RecipeStream
+from varnn.rules import optional, whole
 from varnn.snapshot_checks import check_header, check_states
 from varnn.stream_cell import Block, Matrices, Scratch
 
@@ -62,8 +63,8 @@ class Stream:
     """
 
     def __init__(self, model: Any, n_series: int | None = None, forecaster: Forecaster | None = None) -> None:
-        if n_series is not None and n_series < 1:
-            raise ConfigError(f"n_series must be at least 1; got {n_series}.")
+        if wrong := optional(whole(1)).broken("n_series", n_series):
+            raise ConfigError(wrong)
         self.model: Fitted = getattr(model, "fitted_", model)
         self.forecaster: Forecaster | None = forecaster or getattr(model, "forecaster_", None)
         self.n_series = n_series

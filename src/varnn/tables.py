@@ -12,6 +12,7 @@ from varnn import columns, memory
 from varnn.columns import FloatArray
 from varnn.errors import DataError, nearest
 from varnn.grouping import Coded
+from varnn.odd_input import plain_frame
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -21,7 +22,12 @@ Columns = dict[str, nw.Series[Any]]
 
 def columns_of(frame: IntoDataFrame) -> Columns:
     """Give the columns of a pandas, polars or pyarrow table by name."""
-    table = nw.from_native(frame, eager_only=True)
+    try:
+        table = nw.from_native(plain_frame(frame), eager_only=True)
+    except TypeError:
+        raise DataError(
+            f"a table must be a pandas, polars or pyarrow one, in memory; got {type(frame).__name__}."
+        ) from None
     return {name: table[name] for name in table.columns}
 
 

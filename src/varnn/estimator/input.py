@@ -10,7 +10,9 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from varnn.errors import DataError
+from varnn.odd_input import unmasked
 from varnn.panel import FloatArray, Panel
+from varnn.rules import shown
 
 logger = logging.getLogger(__name__)
 
@@ -46,10 +48,14 @@ def panel_from(
         )
     try:
         checked = validate_data(
-            estimator, X, reset=fitting, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
+            estimator,
+            unmasked(X),
+            reset=fitting,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
         )
-    except ValueError as error:
-        raise DataError(str(error)) from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DataError(str(error).partition("\n")[0]) from None
     names = getattr(estimator, "feature_names_in_", None)
     return Panel.from_arrays(
         checked,
@@ -63,15 +69,38 @@ def panel_from(
 def _labels(y: Any, n_rows: int) -> FloatArray:
     """Read labels as scikit-learn does: a column is flattened, infinity is refused, NaN is missing."""
     try:
+        if np.asarray(y).dtype.kind in "mM":
+            raise ValueError("y must hold numbers only; it holds dates, dtype datetime64 or timedelta64.")
         labels = check_array(
-            y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
+            unmasked(y), ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
         )
         flat: FloatArray = column_or_1d(labels, warn=True)
-    except ValueError as error:
-        raise DataError(str(error)) from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DataError(str(error).partition("\n")[0]) from None
     if len(flat) != n_rows:
         raise DataError(f"X and y must have the same number of rows; got {n_rows} and {len(flat)}.")
     return flat
+
+
+def row_weights(values: Any, n_rows: int) -> FloatArray | None:
+    """Read weights of rows: one for each, none below zero, not all of them zero.
+
+    Examples
+    --------
+    >>> row_weights([1, 2], 2).tolist()
+    [1.0, 2.0]
+    """
+    if values is None:
+        return None
+    try:
+        weights = np.asarray(unmasked(values), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"sample_weight must hold one number per row; got {shown(values)}.") from None
+    if weights.shape != (n_rows,):
+        raise DataError(f"sample_weight must have shape ({n_rows},), one per row; it has {weights.shape}.")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise DataError("sample_weight must hold finite numbers, none below zero and not all of them zero.")
+    return weights
 
 
 def latest_rows(panel: Panel, most: int | None) -> Panel:
