@@ -67,6 +67,10 @@ def write(
     if forecaster is not None:
         more, header["forecaster"] = forecaster_parts(forecaster)
         tensors |= {f"{_FORECASTER}{name}": array for name, array in more.items()}
+    # A file that nobody could read is better refused now, while the model is at hand.
+    what = f"the model for {str(path)!r}"
+    check_model(tensors, json.loads(json.dumps(header)), what)
+    check_steady(fitted, what)
     write_atomically(path, to_bytes(tensors, header))
 
 

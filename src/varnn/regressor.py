@@ -300,7 +300,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         series: RowSeries = None,
         interval: float | Sequence[float] | None = None,
     ) -> Any:
-        """Predict every row one step ahead, from labels before that row only.
+        """Predict every row one step ahead, from labels before that row only; threads may share a model.
 
         Parameters
         ----------

@@ -158,8 +158,9 @@ def _count(found: Found, index: int, source: str, damage: str, outcome: str, det
 def tables(found: Found) -> list[Measured]:
     """Lay out what was found: by kind of damage, and by kind of file."""
     title = (
-        f"{found.files:,} damaged files with checksums that fit, read and used, at most {SECONDS:g} s of the "
-        f"processor and {MEGABYTES} MB each; the slowest took {significant(found.slowest)} s"
+        f"{found.files:,} damaged files, most of them with checksums that fit, read and used: at most "
+        f"{SECONDS:g} s of the processor and {MEGABYTES} MB each; the slowest took "
+        f"{significant(found.slowest)} s"
     )
     kinds = [*DAMAGES, *RAW, *(["any"] if any(one[1] == "any" for one in found.counts) else [])]
     checks = [f"{found.of(*BAD)} of {found.files:,} ended badly", *found.bad]

@@ -241,7 +241,7 @@ def future_numbers(inputs: Any) -> Doubles:
         return np.asarray(unmasked(inputs), dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError(
-            "future inputs must be numbers, as many for each row; got other things, or rows of several lengths."
+            "future inputs must be numbers, as many for each row; got others, or rows of several lengths."
         ) from None
 
 
