@@ -104,7 +104,11 @@ MODELS: dict[str, tuple[str, Change, str]] = {
         "'weights.fusion' holds numbers",
     ),
     "a weight that is infinite": ("far model", first("weights.readout", math.inf), "'weights.readout'"),
-    "weights that explode": ("paper model", fill("weights.carry", 1e8), "grows beyond all bounds"),
+    "weights that explode": (
+        "paper model",
+        lambda arrays, _: [arrays[f"weights.{name}"].fill(9e8) for name in ("carry", "error")],
+        "grows beyond all bounds",
+    ),
     "a scale of nothing": ("far model", first("recipe.scaling.input_scale", 0.0), "input_scale"),
     "a scale below zero": ("far model", first("recipe.scaling.target_scale", -1.0), "target_scale"),
     "a gain that is not symmetric": (
@@ -318,7 +322,8 @@ def test_what_is_written_passes_the_checks_of_what_is_read(
 ) -> None:
     """Weights so large that no reader would take them are refused when saved, while the model is at hand."""
     model = varnn.load(_file(sources["paper model"], tmp_path))
-    weights = model.fitted_.weights._replace(carry=model.fitted_.weights.carry + 1e8)
+    large = {name: getattr(model.fitted_.weights, name) * 0 + 9e8 for name in ("carry", "error")}
+    weights = model.fitted_.weights._replace(**{name: one.astype(np.float32) for name, one in large.items()})
     model.fitted_ = replace(model.fitted_, weights=weights)
     with pytest.raises(ModelFileError, match="grows beyond all bounds"):
         model.save(tmp_path / "new.varnn")

@@ -17,16 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 from varnn import model_card, model_file
 from varnn.cell import MemoryActivation, Residual, Variant
 from varnn.closed_loop import continue_from_training
-from varnn.errors import ConfigError, DataError, ModelFileError, require
+from varnn.errors import DataError, require
 from varnn.estimator.exchange import ExchangeMixin
 from varnn.estimator.forecast import ForecastMixin
-from varnn.estimator.input import RowSeries, latest_rows, panel_from, row_weights
-from varnn.estimator.settings import check_settings, plain_settings
+from varnn.estimator.input import RowSeries, check_fit_arguments, latest_rows, panel_from, row_weights
+from varnn.estimator.settings import check_settings, plain_settings, settings_of_file
 from varnn.fitted import tails_of
 from varnn.intervals import Interval, check_levels
 from varnn.panel import FloatArray, Panel, default_names
 from varnn.preparation import Fill, Scale, split_in_time
-from varnn.rules import shown
 from varnn.stream import Stream
 
 if TYPE_CHECKING:
@@ -272,12 +271,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
             Called after each epoch with its line of ``history_``.
         """
         check_settings(self.get_params(deep=False))
-        if validation is not None and not isinstance(validation, Panel):
-            raise DataError(
-                f"validation must be a Panel; got {type(validation).__name__}. See Panel.from_arrays."
-            )
-        if on_epoch is not None and not callable(on_epoch):
-            raise ConfigError(f"on_epoch must be a function of one line of history; got {shown(on_epoch)}.")
+        check_fit_arguments(validation, on_epoch)
         panel = latest_rows(self._panel(X, y, series, fitting=True), self.max_rows)
         if validation is None:
             share = self.validation_fraction
@@ -487,12 +481,7 @@ def load(path: str | Path) -> VARNNRegressor:
     True
     """
     fitted, settings, forecaster = model_file.read(path)
-    known = VARNNRegressor().get_params(deep=False)
-    model = VARNNRegressor(**{name: value for name, value in settings.items() if name in known})
-    try:
-        check_settings(model.get_params(deep=False))
-    except ConfigError as error:
-        raise ModelFileError(f"{str(path)!r} holds settings that no model has: {error}") from None
+    model = VARNNRegressor(**settings_of_file(settings, VARNNRegressor().get_params(deep=False), path))
     model.fitted_, model.forecaster_ = fitted, forecaster
     model.history_ = fitted.summary.get("history", [])
     model.n_features_in_ = len(fitted.input_names)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from varnn.errors import DataError
+from varnn.errors import ConfigError, DataError
 from varnn.odd_input import unmasked
 from varnn.panel import FloatArray, Panel
 from varnn.rules import shown
@@ -80,6 +80,16 @@ def _labels(y: Any, n_rows: int) -> FloatArray:
     if len(flat) != n_rows:
         raise DataError(f"X and y must have the same number of rows; got {n_rows} and {len(flat)}.")
     return flat
+
+
+def check_fit_arguments(validation: Any, on_epoch: Any) -> None:
+    """Refuse what ``fit`` cannot use beside its rows."""
+    if validation is not None and not isinstance(validation, Panel):
+        raise DataError(
+            f"validation must be a Panel; got {type(validation).__name__}. See Panel.from_arrays."
+        )
+    if on_epoch is not None and not callable(on_epoch):
+        raise ConfigError(f"on_epoch must be a function of one line of history; got {shown(on_epoch)}.")
 
 
 def row_weights(values: Any, n_rows: int) -> FloatArray | None:

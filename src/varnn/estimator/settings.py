@@ -8,7 +8,7 @@ import numpy as np
 from varnn.adaptation import LEAST_FORGETTING
 from varnn.cell import VARIANTS, MemoryActivation, Residual
 from varnn.clock import CYCLES
-from varnn.errors import ConfigError
+from varnn.errors import ConfigError, ModelFileError
 from varnn.preparation import FILLS, SCALES
 from varnn.rules import Rule, choice, either, flag, listed, names, number, optional, text, whole
 
@@ -72,6 +72,18 @@ def check_settings(settings: Mapping[str, Any]) -> None:
             raise ConfigError(wrong)
     if settings["peers"] and not settings["linear"]:
         raise ConfigError("peers=True needs linear=True: a row sees what the linear part left to its peers.")
+
+
+def settings_of_file(
+    settings: Mapping[str, Any], defaults: Mapping[str, Any], path: object
+) -> dict[str, Any]:
+    """Give the settings that a file holds, and that are known here; refuse those that no model has."""
+    known = {name: value for name, value in settings.items() if name in defaults}
+    try:
+        check_settings({**defaults, **known})
+    except ConfigError as error:
+        raise ModelFileError(f"{str(path)!r} holds settings that no model has: {error}") from None
+    return known
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
