@@ -34,7 +34,7 @@ PEERS := .venv-peers/bin
 bench-peers: .venv-peers/installed
 	for one in train score stream; do $(PEERS)/varnn bench $$one --threads 1,2 --json benchmarks/$$one.json || exit 1; done
 	$(PEERS)/varnn bench growth --json benchmarks/growth.json
-	$(PEERS)/varnn bench page $(filter-out benchmarks/robustness.json benchmarks/ladder.json benchmarks/coverage.json benchmarks/horizons.json benchmarks/streams.json,$(wildcard benchmarks/*.json)) -o docs/performance.md
+	$(PEERS)/varnn bench page $(filter-out benchmarks/robustness.json benchmarks/ladder.json benchmarks/coverage.json benchmarks/horizons.json benchmarks/streams.json benchmarks/fuzz.json,$(wildcard benchmarks/*.json)) -o docs/performance.md
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .
@@ -53,6 +53,8 @@ format: .venv/installed
 	$(PEERS)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
+# No hashes (pip's --require-hashes): they would have to name every build of every package, for each Python and
+# platform, and torch comes from another index, or a local file, in a build of its own. Versions are exact.
 # The local part of a version (torch 2.13.0+cpu) names a build, not a release: pins keep the release only.
 lock: .venv/installed
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+[a-z0-9]*$$//' > requirements.lock.new

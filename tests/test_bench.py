@@ -26,7 +26,8 @@ OTHERS = (
     "coverage.json",
     "horizons.json",
     "streams.json",
-)  # figures of accuracy, with pages of their own
+    "fuzz.json",
+)  # figures of other things than speed
 COMMITTED = sorted(path for path in (ROOT / "benchmarks").glob("*.json") if path.name not in OTHERS)
 
 

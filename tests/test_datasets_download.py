@@ -210,3 +210,40 @@ def test_folder_that_cannot_be_made(server: Server, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(DataError, match="cannot be written"):
         download(server.url, tmp_path / "file" / "data.zip", check=accept)
+
+
+@pytest.mark.parametrize("says_length", [True, False])
+def test_a_download_that_goes_on_beyond_its_size_is_stopped(
+    server: Server, tmp_path: Path, says_length: bool
+) -> None:
+    server.says_length = says_length
+    seen: list[int] = []
+    with pytest.raises(DataError, match="sends more than 500,000 bytes"):
+        download(
+            server.url,
+            tmp_path / "data.zip",
+            check=accept,
+            most=500_000,
+            progress=lambda received, _: seen.append(received),
+        )
+    assert all(received <= 500_000 for received in seen)
+    assert list(tmp_path.iterdir()) == []
+    download(server.url, tmp_path / "data.zip", check=accept, most=len(CONTENT))
+
+
+def test_a_part_larger_than_the_file_is_begun_anew(server: Server, tmp_path: Path) -> None:
+    part_of(tmp_path / "data.zip").write_bytes(CONTENT * 2)
+    download(server.url, tmp_path / "data.zip", check=accept, most=len(CONTENT) + 10)
+    assert server.asked == [None]
+
+
+def test_a_length_that_is_no_number_is_refused_in_words(server: Server, tmp_path: Path) -> None:
+    class Odd(Handler):
+        def send_header(self, keyword: str, value: str) -> None:
+            super().send_header(keyword, "many" if keyword == "Content-Length" else value)
+
+    server.RequestHandlerClass = Odd
+    with pytest.raises(
+        DataError, match="cannot be downloaded: the server says that its file has 'many' bytes"
+    ):
+        download(server.url, tmp_path / "data.zip", check=accept)

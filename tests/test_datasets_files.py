@@ -6,6 +6,7 @@ import pickle
 import shutil
 import socket
 import tempfile
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,6 +36,8 @@ TINY = Source(
     rows=100,
     inputs=1,
     checksums={name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()},
+    largest=400,
+    megabytes=1,
     inner_archives=("inner.zip",),
 )
 
@@ -348,3 +351,32 @@ def test_folders_far_below_are_left_alone(home: Path) -> None:
     assert store.locate(TINY) is None
     shutil.move(home / "data" / "1/2/3/4/5", home / "data" / "1/2/x")
     assert store.locate(TINY) is not None
+
+
+def test_a_zip_that_expands_without_end_is_refused_before_it_does(home: Path) -> None:
+    """A thousand times its size, alone and within another zip."""
+    bomb = packed({**FILES, "south.csv": bytes(300 << 20)})
+    assert len(bomb) < 1 << 20
+    deep = packed(
+        {"inner.zip": packed({"south.csv": bytes(300 << 20)}), **FILES, "bomb.zip": bytes(50 << 20)}
+    )
+    for content in (bomb, deep):
+        put(home / "data" / "tiny.zip", content)
+        tracemalloc.start()
+        with pytest.raises(DataError, match=r"expands to more than the .* bytes it can have"):
+            store.obtain(TINY, download=False).verify()
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+        tracemalloc.stop()
+
+
+def test_a_kept_file_that_is_compressed_is_built_again(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    in_zip(home / "data")
+    members = store.obtain(TINY, download=False)
+    build = {"y": np.zeros(3)}
+    cache.remembered(members, lambda _: build, version=1)
+    (kept,) = (home / "data").glob("*.npz")
+    with zipfile.ZipFile(kept) as archive:
+        contents = {one: archive.read(one) for one in archive.namelist()}
+    kept.write_bytes(packed(contents))
+    assert cache.remembered(members, lambda _: {"y": np.ones(3)}, version=1)["y"].tolist() == [1, 1, 1]
+    assert "it is compressed" in caplog.text

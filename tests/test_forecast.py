@@ -221,7 +221,7 @@ def test_without_rows_it_goes_on_after_training() -> None:
 def test_refusals() -> None:
     with pytest.raises(ConfigError, match="from 1 to 5"):
         SMALL.forecast(PANEL, horizon=6, method="direct")
-    with pytest.raises(ConfigError, match="horizon must be at least 1"):
+    with pytest.raises(ConfigError, match="horizon must be a whole number, at least 1"):
         SMALL.forecast(PANEL, horizon=-1)
     with pytest.raises(DataError, match="known_inputs"):
         SMALL.forecast(PANEL, inputs=np.zeros((2, HORIZON, 1)))

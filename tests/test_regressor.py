@@ -162,8 +162,11 @@ def test_a_random_state_object_and_verbose(capsys: pytest.CaptureFixture[str]) -
         ({"residual": "vector"}, "residual must be one of"),
         ({"scale": "log"}, "scale must be one of"),
         ({"fill": "mean"}, "fill must be one of"),
-        ({"validation_fraction": 1.0}, "validation_fraction must be in"),
-        ({"ensemble": 0}, "ensemble must be at least 1"),
+        (
+            {"validation_fraction": 1.0},
+            "validation_fraction must be a number, at least 0 and below 1; got 1.0",
+        ),
+        ({"ensemble": 0}, "ensemble must be a whole number, at least 1; got 0"),
         ({"hidden_size": 0}, "hidden_size must be a whole number, at least 1; got 0"),
         ({"memory_size": 2.5}, "memory_size must be a whole number"),
         ({"window": 0}, "window must be a whole number"),

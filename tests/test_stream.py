@@ -199,7 +199,7 @@ def test_a_bad_label_is_refused_and_changes_nothing() -> None:
     for labels in ([1.0], [np.inf, 0.0], ["a", 0.0]):
         with pytest.raises(DataError, match="y must"):
             fleet.observe(labels)
-    with pytest.raises(ConfigError, match="n_series must be at least 1"):
+    with pytest.raises(ConfigError, match="n_series must be a whole number, at least 1"):
         Stream(fitted(CASES[0], 4), n_series=0)
 
 

@@ -28,8 +28,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn.errors import ConfigError
-
 Doubles = npt.NDArray[np.float64]
 
 FORGETTING = (0.9999, 0.9997, 0.999)  # what "auto" chooses from
@@ -75,24 +73,6 @@ class Adaptation:
     def numbers(self) -> tuple[float, float]:
         """Give what is no array: forgetting and noise."""
         return self.forgetting, self.noise
-
-
-def check_forgetting(value: object) -> None:
-    """Refuse forgetting factors that are none.
-
-    Examples
-    --------
-    >>> check_forgetting(0.5)
-    Traceback (most recent call last):
-    ...
-    varnn.errors.ConfigError: forgetting must be 'auto' or a number from 0.9 to below 1; got 0.5.
-    """
-    number = float(value) if isinstance(value, int | float | np.integer | np.floating) else np.nan
-    automatic = isinstance(value, str) and value == "auto"
-    if not automatic and not LEAST_FORGETTING <= number < 1:
-        raise ConfigError(
-            f"forgetting must be 'auto' or a number from {LEAST_FORGETTING} to below 1; got {value!r}."
-        )
 
 
 class Adapter:

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from varnn.errors import ConfigError, DataError
 from varnn.panel import FloatArray
 from varnn.recipe import Doubles, Recipe, RecipeStream
+from varnn.snapshot_checks import check_companions
 from varnn.stream import Stream
 from varnn.streams import Streams
 
@@ -272,7 +273,9 @@ class Companions(Streams):
             "brought": {names[one]: what.tolist() for one, what in self._brought.items() if one in names},
         }
 
-    def _take_over(self, facts: dict[str, Any]) -> None:
+    def _take_over(self, facts: dict[str, Any], what: str) -> None:
+        check_companions(facts, what)
+
         def moment(pair: Any) -> Moment | None:
             return None if pair is None else Moment(*pair)
 

@@ -81,6 +81,7 @@ def to_svg(figure: Figure, alt: str, *, alone: bool = False) -> str:
         Write it for a file of its own instead of a page's text.
     """
     import matplotlib
+    from matplotlib.text import Text
 
     for one in figure.axes:
         for text in (one.title, one.xaxis.label, one.yaxis.label):
@@ -90,9 +91,17 @@ def to_svg(figure: Figure, alt: str, *, alone: bool = False) -> str:
             legend.get_frame().set_alpha(0)
             for text in legend.get_texts():
                 text.set_color(INK)
+    # A name may hold two dollar signs, between which matplotlib would look for mathematics. Only the ticks of
+    # a logarithmic axis are that.
+    logarithmic = any(axis.get_scale() != "linear" for one in figure.axes for axis in (one.xaxis, one.yaxis))
+    for label in figure.findobj(Text):
+        written = label.get_text()
+        if not logarithmic or ("$" in written and "mathdefault" not in written):
+            label.set_parse_math(False)
     buffer = io.StringIO()
     # Ids in an SVG are hashes with this salt: one per figure, or two figures on a page would collide.
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": alt, "font.family": "sans-serif"}):
+    style: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": alt, "font.family": "sans-serif"}
+    with matplotlib.rc_context({**style, "text.parse_math": logarithmic}):
         figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")

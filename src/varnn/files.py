@@ -5,6 +5,7 @@ import gzip
 import io
 import os
 import secrets
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -121,14 +122,17 @@ def check_writable(path: Path) -> None:
         return
     if path.is_dir():
         raise OutputError(f"{str(path)!r} cannot be written: it is a folder. Name a file in it.")
-    if not path.parent.is_dir():
+    folder = path.parent if not path.is_symlink() else Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
         raise OutputError(
-            f"{str(path)!r} cannot be written: the folder {str(path.parent)!r} does not exist. Make it first."
+            f"{str(path)!r} cannot be written: the folder {str(folder)!r} does not exist. Make it first."
         )
-    if not os.access(path.parent, os.W_OK):
+    # A device is written to as it is; a file is replaced, which its folder must allow.
+    place = path if _is_no_file(path) else folder
+    if not os.access(place, os.W_OK):
+        where = "to it" if place == path else f"in {str(folder)!r}"
         raise OutputError(
-            f"{str(path)!r} cannot be written: no permission to write in {str(path.parent)!r}. "
-            "Choose another place."
+            f"{str(path)!r} cannot be written: no permission to write {where}. Choose another place."
         )
 
 
@@ -161,25 +165,67 @@ def table_writer(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 @contextlib.contextmanager
 def opened_atomically(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes the place of the one that was there when all is written, and only then."""
-    place = Path(path)
-    draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
+    """Open a file that takes the place of the one that was there when all is written, and only then.
+
+    It has the mode and the owner of that one. Of a link it is the target that is replaced. What is no file
+    (/dev/null, a pipe) is written to as it is.
+    """
+    place, draft = Path(os.path.realpath(path)), None
     try:
+        if _is_no_file(place):
+            with place.open("wb") as file:
+                yield file
+            return
+        draft = place.with_name(f".{place.name[:60]}.{secrets.token_hex(4)}.part")
         with draft.open("wb") as file:
+            _keep_mode(place, draft)
             yield file
             file.flush()
             os.fsync(file.fileno())
         draft.replace(place)
+        _sync_folder(place.parent)
     except OSError as error:
         raise OutputError(
             f"{str(path)!r} cannot be written: {error.strerror or error}. Choose another place."
         ) from None
     finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
+        if draft is not None:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
 
 
 def write_atomically(path: str | Path, blob: bytes) -> None:
     """Replace a file in one step, or leave it as it was."""
     with opened_atomically(path) as file:
         file.write(blob)
+
+
+def _is_no_file(path: Path) -> bool:
+    """Tell whether this is a device, a pipe or a socket, or a link to one."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def _keep_mode(place: Path, draft: Path) -> None:
+    """Give a draft the mode of the file it will replace, and its owner where that is allowed."""
+    try:
+        before = place.stat()
+    except FileNotFoundError:
+        return
+    if hasattr(os, "chown"):  # not on Windows
+        with contextlib.suppress(OSError):
+            os.chown(draft, before.st_uid, before.st_gid)
+    draft.chmod(stat.S_IMODE(before.st_mode))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring a new name to disk, where folders can be; without it a loss of power may undo the renaming."""
+    with contextlib.suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)

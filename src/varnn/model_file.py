@@ -22,11 +22,13 @@ from varnn.files import write_atomically
 from varnn.fitted import Fitted
 from varnn.forecast import Forecaster
 from varnn.model_card import card
+from varnn.model_checks import check_depth, check_model, check_steady
 from varnn.model_parts import Tensors, fitted_from, forecaster_from, forecaster_parts, parts_of, under
+from varnn.rules import shown
 
 FORMAT = 2
 _SPREAD_SINCE = 2  # in files before, what was learnt about errors meant something else
-_KEY = "varnn"
+KEY = "varnn"
 _FORECASTER = "forecaster."  # before the names of its tensors
 
 
@@ -65,6 +67,10 @@ def write(
     if forecaster is not None:
         more, header["forecaster"] = forecaster_parts(forecaster)
         tensors |= {f"{_FORECASTER}{name}": array for name, array in more.items()}
+    # A file that nobody could read is better refused now, while the model is at hand.
+    what = f"the model for {str(path)!r}"
+    check_model(tensors, json.loads(json.dumps(header)), what)
+    check_steady(fitted, what)
     write_atomically(path, to_bytes(tensors, header))
 
 
@@ -73,16 +79,17 @@ def read(path: str | Path) -> Contents:
     place = Path(path)
     if not place.is_file():
         raise ModelFileError(f"there is no model file {str(path)!r}. Check the path.")
-    tensors, header = from_bytes(place.read_bytes(), f"{str(path)!r}")
+    what = repr(str(path))
+    tensors, header = from_bytes(place.read_bytes(), what)
     if header["format"] < _SPREAD_SINCE:
         header["spread"] = None
-    try:
-        forecaster = None
-        if header.get("forecaster") is not None:
-            forecaster = forecaster_from(under(_FORECASTER, tensors), header["forecaster"])
-        return Contents(fitted_from(tensors, header), dict(header["settings"]), forecaster)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{str(path)!r} is not a complete model file: {error!r}.") from None
+    check_model(tensors, header, what)
+    fitted, forecaster = fitted_from(tensors, header), None
+    check_steady(fitted, what)
+    if header.get("forecaster") is not None:
+        forecaster = forecaster_from(under(_FORECASTER, tensors), header["forecaster"])
+        check_steady(forecaster.network, what)
+    return Contents(fitted, dict(header["settings"]), forecaster)
 
 
 def read_card(path: str | Path) -> str:
@@ -93,9 +100,9 @@ def read_card(path: str | Path) -> str:
 
 def to_bytes(tensors: Tensors, header: Mapping[str, Any]) -> bytes:
     """Pack tensors and a JSON header into safetensors bytes with a checksum."""
-    text = json.dumps({**header, "checksum": _checksum(tensors, header)}, allow_nan=False)
+    text = json.dumps({**header, "checksum": checksum(tensors, header)}, allow_nan=False)
     contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    return save(contiguous, metadata={_KEY: text})
+    return save(contiguous, metadata={KEY: text})
 
 
 def from_bytes(blob: bytes, what: str) -> tuple[Tensors, dict[str, Any]]:
@@ -103,28 +110,34 @@ def from_bytes(blob: bytes, what: str) -> tuple[Tensors, dict[str, Any]]:
     try:
         header_size = int.from_bytes(blob[:8], "little")
         metadata = json.loads(blob[8 : 8 + header_size]).get("__metadata__", {})
-        header = json.loads(metadata[_KEY])
+        header = json.loads(metadata[KEY], parse_constant=_no_number)
         found = header["format"]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ModelFileError(
             f"{what} is not a file of this library (or its beginning is damaged). "
             "Files written by model.save() end in .varnn."
         ) from None
-    if not isinstance(found, int) or found > FORMAT:
+    if not isinstance(found, int) or isinstance(found, bool) or not 1 <= found <= FORMAT:
         raise ModelFileError(
-            f"{what} has format {found!r}; this version ({version('varnn')}) reads up to {FORMAT}. "
+            f"{what} has format {shown(found)}; this version ({version('varnn')}) reads up to {FORMAT}. "
             "Upgrade with: pip install --upgrade varnn"
         )
     try:
         tensors = load(blob)
-    except (SafetensorError, ValueError, KeyError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise ModelFileError(f"{what} is truncated or damaged: {error}. Restore it from a copy.") from None
-    if header.pop("checksum", None) != _checksum(tensors, header):
+    check_depth(header, what)
+    if header.pop("checksum", None) != checksum(tensors, header):
         raise ModelFileError(f"{what} was changed after it was written: its checksum does not match.")
     return tensors, header
 
 
-def _checksum(tensors: Tensors, header: Mapping[str, Any]) -> str:
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def checksum(tensors: Tensors, header: Mapping[str, Any]) -> str:
+    """Give what `to_bytes` writes beside a header: a hash of it, and of all arrays."""
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name, array in sorted(tensors.items()):
         digest.update(f"{name} {array.dtype} {array.shape}".encode())

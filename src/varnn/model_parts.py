@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from varnn.recipe import Recipe
 
 Tensors = dict[str, npt.NDArray[Any]]
 Facts = dict[str, Any]
+_Record = TypeVar("_Record", DirectPart, Bands)
 
 
 def parts_of(fitted: Fitted) -> tuple[Tensors, Facts]:
@@ -51,14 +52,11 @@ def parts_of(fitted: Fitted) -> tuple[Tensors, Facts]:
 
 
 def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
-    """Undo :func:`parts_of`; KeyError, TypeError or ValueError where parts are missing or do not fit."""
-    weights = weights_from(under("weights.", tensors))
+    """Undo :func:`parts_of`, of parts that `varnn.model_checks` has looked at."""
     architecture = Architecture(**facts["architecture"])
-    if {name: array.shape[1:] for name, array in weights.as_dict().items()} != architecture.shapes:
-        raise ValueError("weights that do not fit its architecture")
     return Fitted(
         architecture=architecture,
-        weights=weights,
+        weights=weights_from({name: tensors[f"weights.{name}"] for name in architecture.shapes}),
         recipe=Recipe.from_parts(facts["recipe"], under("recipe.", tensors)),
         window=int(facts["window"]),
         adaptation=_adaptation(facts["adaptation"], tensors),
@@ -69,7 +67,7 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
         time_name=facts.get("time_name"),
         series_name=facts.get("series_name"),
         label_range=_pair(facts.get("label_range")),
-        tails={name: _tail(under(f"tail.{index}.", tensors)) for index, name in enumerate(facts["series"])},
+        tails={name: _tail(f"tail.{index}.", tensors) for index, name in enumerate(facts["series"])},
         summary=facts["summary"],
     )
 
@@ -96,10 +94,16 @@ def forecaster_from(tensors: Tensors, facts: Mapping[str, Any]) -> Forecaster:
     return Forecaster(
         network=fitted_from(tensors, facts),
         known=tuple(facts["known"]),
-        direct=DirectPart(**{**direct, "mean": direct["mean"].item()}),
+        direct=_record(DirectPart, direct, "mean"),
         shares=tensors["shares"],
-        bands=Bands(**{**bands, "usual": bands["usual"].item()}) if bands else None,
+        bands=_record(Bands, bands, "usual") if bands else None,
     )
+
+
+def _record(kind: type[_Record], arrays: Tensors, number: str) -> _Record:
+    """Make a record of its fields, one of which is a number."""
+    values = {field.name: arrays[field.name] for field in fields(kind)}
+    return kind(**{**values, number: arrays[number].item()})
 
 
 def under(prefix: str, tensors: Tensors) -> Tensors:
@@ -127,10 +131,10 @@ def _spread(unit: float | None, tensors: Tensors) -> Spread | None:
     return Spread(unit=unit, weights=tensors["spread.weights"], quantiles=tensors["spread.quantiles"])
 
 
-def _tail(tensors: Tensors) -> Tail:
-    time = tensors.get("time")
+def _tail(prefix: str, tensors: Tensors) -> Tail:
+    time = tensors.get(f"{prefix}time")
     return Tail(
-        inputs=tensors["inputs"],
-        target=tensors["target"],
+        inputs=tensors[f"{prefix}inputs"],
+        target=tensors[f"{prefix}target"],
         time=None if time is None else time.view("datetime64[ns]"),
     )

@@ -18,7 +18,10 @@ from varnn.errors import ConfigError, DataError, RowError
 from varnn.files import read_table
 from varnn.grouping import Coded, IntArray, RowNumbers, row_numbers
 from varnn.notes import Note
+from varnn.odd_input import series_names, unmasked
 from varnn.order import Duplicates, one_each, refuse_unordered, time_order
+from varnn.rules import names as unique_names
+from varnn.rules import shown
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -134,10 +137,12 @@ class Panel:
                 f"the target must hold one number per row, shape ({len(inputs)},); "
                 f"it has shape {target.shape}."
             )
-        names = tuple(input_names) if input_names is not None else default_names(inputs.shape[1])
+        names = default_names(inputs.shape[1]) if input_names is None else _checked_names(input_names)
+        if not isinstance(target_name, str):
+            raise DataError(f"target_name must be a text; got {shown(target_name)}.")
         return _grouped(
             {"inputs": inputs, "target": target, "time": None if time is None else np.asarray(time)},
-            series=None if series is None else Coded.of(np.asarray(series)),
+            series=None if series is None else Coded.of(series_names(series)),
             input_names=names,
             target_name=target_name,
         )
@@ -378,13 +383,23 @@ def default_names(count: int) -> tuple[str, ...]:
     return tuple(f"x{index}" for index in range(count))
 
 
+def _checked_names(names: Sequence[str]) -> tuple[str, ...]:
+    if wrong := unique_names.broken("input_names", names):
+        raise DataError(wrong)
+    return tuple(str(one) for one in names)
+
+
 def _floats(values: npt.ArrayLike | None, what: str) -> FloatArray:
     """Copy nothing that is a float already; refuse what is not a number."""
     try:
-        array = np.asarray(values)
+        array = np.asarray(unmasked(values))
+        if array.dtype.kind in "cmM":
+            raise DataError(f"{what} must hold numbers only; they hold {array.dtype}.")
         if array.dtype not in (np.float32, np.float64):
             array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
+        if isinstance(error, DataError):
+            raise
         raise DataError(f"{what} must hold numbers only: {error}.") from None
     return array
 

@@ -21,8 +21,15 @@ from varnn.closed_loop import continue_from_training, say_once
 from varnn.errors import DataError, require
 from varnn.estimator.exchange import ExchangeMixin
 from varnn.estimator.forecast import ForecastMixin
-from varnn.estimator.input import RowSeries, latest_rows, panel_from, warn_of_little
-from varnn.estimator.settings import check_settings, plain_settings
+from varnn.estimator.input import (
+    RowSeries,
+    check_fit_arguments,
+    latest_rows,
+    panel_from,
+    row_weights,
+    warn_of_little,
+)
+from varnn.estimator.settings import check_settings, plain_settings, settings_of_file
 from varnn.forecast.rows import columns_of, refuse_too_far
 from varnn.intervals import Interval, check_levels
 from varnn.panel import FloatArray, Panel, default_names
@@ -277,6 +284,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
             ``fitted_.summary["interrupted"]`` says so.
         """
         check_settings(self.get_params(deep=False))
+        check_fit_arguments(validation, on_epoch)
         panel = latest_rows(self._panel(X, y, series, fitting=True), self.max_rows)
         if validation is None:
             share = self.validation_fraction
@@ -302,7 +310,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         series: RowSeries = None,
         interval: float | Sequence[float] | None = None,
     ) -> Any:
-        """Predict every row one step ahead, from labels before that row only.
+        """Predict every row one step ahead, from labels before that row only; threads may share a model.
 
         Parameters
         ----------
@@ -356,7 +364,10 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         check_is_fitted(self, "fitted_")
         panel = self._panel(X, y, series, fitting=False)
         known = ~np.isnan(panel.target)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[panel.rows][known]
+        if not known.any():
+            raise DataError("a score needs labels, and no row has one. Give score(X, y).")
+        weights = row_weights(sample_weight, len(panel))
+        weights = None if weights is None else weights[panel.rows][known]
         predictions = self.fitted_.predict(panel)
         return float(r2_score(panel.target[known], predictions[known], sample_weight=weights))
 
@@ -476,8 +487,7 @@ def load(path: str | Path) -> VARNNRegressor:
     True
     """
     fitted, settings, forecaster = model_file.read(path)
-    known = VARNNRegressor().get_params(deep=False)
-    model = VARNNRegressor(**{name: value for name, value in settings.items() if name in known})
+    model = VARNNRegressor(**settings_of_file(settings, VARNNRegressor().get_params(deep=False), path))
     model.fitted_, model.forecaster_ = fitted, forecaster
     model.history_ = fitted.summary.get("history", [])
     model.n_features_in_ = len(fitted.input_names)

@@ -25,6 +25,8 @@ from varnn.monitor import Event, Monitor
 from varnn.panel import FloatArray
 from varnn.preparation import LIMIT
 from varnn.recipe import RecipeStream
+from varnn.rules import optional, whole
+from varnn.snapshot_checks import check_header, check_states
 from varnn.stream_cell import Block, Matrices, Scratch
 
 _BLOCK = 128  # series at a time: with a window of 5 and 128 hidden units they fit into 1 MB of cache
@@ -61,8 +63,8 @@ class Stream:
     """
 
     def __init__(self, model: Any, n_series: int | None = None, forecaster: Forecaster | None = None) -> None:
-        if n_series is not None and n_series < 1:
-            raise ConfigError(f"n_series must be at least 1; got {n_series}.")
+        if wrong := optional(whole(1)).broken("n_series", n_series):
+            raise ConfigError(wrong)
         self.model: Fitted = getattr(model, "fitted_", model)
         self.forecaster: Forecaster | None = forecaster or getattr(model, "forecaster_", None)
         self.n_series = n_series
@@ -199,18 +201,7 @@ class Stream:
 
     def snapshot(self) -> bytes:
         """Give the whole state as bytes, to go on elsewhere with :meth:`restore`."""
-        tensors = {"states": np.concatenate([block.state() for block in self._blocks], axis=-2)}
-        if self._recipe is not None:
-            tensors["recipe"] = self._recipe.state()
-        if self._adapter is not None:
-            tensors["adapter"] = self._adapter.state()
-        if self._tracker is not None:
-            tensors["tracker"] = self._tracker.state()
-        if self.monitor is not None:
-            tensors["monitor"] = self.monitor.state()
-        if self._recent is not None:
-            tensors |= {f"recent.{name}": array for name, array in self._recent.state().items()}
-        tensors["known"] = self._known
+        tensors = self._states()
         if self._open:
             tensors["pending"] = self._given
         header = {
@@ -222,6 +213,21 @@ class Stream:
             "model": self.model.fingerprint,
         }
         return model_file.to_bytes(tensors, header)
+
+    def _states(self) -> dict[str, npt.NDArray[Any]]:
+        """Give the arrays of a snapshot, but for an x that waits for its label."""
+        tensors = {"states": np.concatenate([block.state() for block in self._blocks], axis=-2)}
+        if self._recipe is not None:
+            tensors["recipe"] = self._recipe.state()
+        if self._adapter is not None:
+            tensors["adapter"] = self._adapter.state()
+        if self._tracker is not None:
+            tensors["tracker"] = self._tracker.state()
+        if self.monitor is not None:
+            tensors["monitor"] = self.monitor.state()
+        if self._recent is not None:
+            tensors |= {f"recent.{name}": array for name, array in self._recent.state().items()}
+        return {**tensors, "known": self._known}
 
     @classmethod
     def restore(cls, model: Any, blob: bytes, forecaster: Forecaster | None = None) -> "Stream":
@@ -238,35 +244,48 @@ class Stream:
         >>> Stream.restore(model, live.snapshot()).observe(0.3) == live.observe(0.3)
         True
         """
-        tensors, header = model_file.from_bytes(blob, "the snapshot")
+        what = "the snapshot"
+        tensors, header = model_file.from_bytes(blob, what)
         fitted: Fitted = getattr(model, "fitted_", model)
         if header.get("model") != fitted.fingerprint:
             raise ModelFileError(
                 "a snapshot can only go on with the model it was taken from; this one belongs to another. "
                 "Load that model, or start a new stream."
             )
+        header = {"monitor": None, "time": None, **header}
+        check_header(tensors, header, fitted, what)
         stream = cls(model, header["n_series"], forecaster)
-        stream.steps = header["steps"]
-        for block, rows in zip(stream._blocks, stream._rows, strict=True):
-            block.restore(tensors["states"][..., rows, :])
-        if stream._recipe is not None:
-            stream._recipe.restore(tensors["recipe"])
-        if stream._adapter is not None:
-            stream._adapter.restore(tensors["adapter"])
-        if stream._tracker is not None:
-            stream._tracker.restore(tensors["tracker"])
-        if header.get("monitor") is not None:
-            stream.watch(**header["monitor"])
-        if stream.monitor is not None:
-            stream.monitor.restore(tensors["monitor"])
-        recent = {name[7:]: array for name, array in tensors.items() if name.startswith("recent.")}
-        if stream._recent is not None and recent:
-            stream._recent.restore(recent)
-        if "known" in tensors:  # not in snapshots of streams that refused gaps
-            stream._known[...] = tensors["known"]
-        if "pending" in tensors:
-            stream._advance(tensors["pending"], header["time"])
+        try:
+            if header["monitor"] is not None:
+                stream.watch(**header["monitor"])
+            check_states(tensors, stream._states(), what)
+            stream._take_over(tensors, header)
+        except (ConfigError, DataError) as error:
+            raise ModelFileError(f"{what} is damaged or was not written by this library: {error}") from None
         return stream
+
+    def _take_over(self, tensors: Mapping[str, npt.NDArray[Any]], header: Mapping[str, Any]) -> None:
+        """Go on from what a snapshot holds, which was looked at."""
+        self.steps = header["steps"]
+        for block, rows in zip(self._blocks, self._rows, strict=True):
+            block.restore(tensors["states"][..., rows, :])
+        if self._recipe is not None:
+            self._recipe.restore(tensors["recipe"])
+        if self._adapter is not None:
+            self._adapter.restore(tensors["adapter"])
+        if self._tracker is not None:
+            self._tracker.restore(tensors["tracker"])
+        if self.monitor is not None:
+            self.monitor.restore(tensors["monitor"])
+        recent = {name[7:]: array for name, array in tensors.items() if name.startswith("recent.")}
+        if self._recent is not None and recent:
+            self._recent.restore(recent)
+        if "known" in tensors:  # not in snapshots of streams that refused gaps
+            self._known[...] = tensors["known"]
+        if "pending" in tensors:
+            if self._recent is not None:
+                self._recent.moment(header["time"])  # refuses what is none: it is wanted with the label
+            self._advance(tensors["pending"], header["time"])
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by snapshot: the buffers are views of each other, which copies would not be."""

@@ -7,6 +7,7 @@ import numpy as np
 from varnn import model_file
 from varnn.errors import ModelFileError
 from varnn.fitted import Fitted
+from varnn.snapshot_checks import check_group
 from varnn.stream import Stream
 
 
@@ -57,14 +58,17 @@ class Streams(dict[str, Stream]):
             raise ModelFileError(
                 f"{what} holds the state of another model. Give that model, or another --state file."
             )
+        check_group(tensors, header, what)
         for index, name in enumerate(header["series"]):
             streams[name] = cls.kind.restore(streams.model, tensors[str(index)].tobytes())
-        streams._take_over(header)
+            if streams[name].n_series is not None:
+                raise ModelFileError(f"{what} is damaged: its series {name!r} is the state of several.")
+        streams._take_over(header, what)
         return streams
 
     def _facts(self) -> dict[str, Any]:
         """Give what is no stream's own, as plain values for the header of a snapshot."""
         return {}
 
-    def _take_over(self, facts: dict[str, Any]) -> None:
+    def _take_over(self, facts: dict[str, Any], what: str) -> None:
         """Undo :meth:`_facts`, once the streams are here."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
@@ -15,6 +15,7 @@ from varnn.columns import FloatArray
 from varnn.errors import DataError, nearest
 from varnn.grouping import Coded
 from varnn.notes import Note
+from varnn.odd_input import column_name, plain_frame
 from varnn.order import Duplicates
 from varnn.sentinels import suspects
 from varnn.times import holds_dates, row_times
@@ -27,8 +28,13 @@ Columns = dict[str, nw.Series[Any]]
 
 
 def collected(frame: Any) -> nw.DataFrame[Any]:
-    """Take a table as it is; a lazy one is computed."""
-    table = nw.from_native(frame)
+    """Take a pandas, polars or pyarrow table with plain names and cells; a lazy one is computed."""
+    try:
+        table = nw.from_native(plain_frame(frame))
+    except TypeError:
+        raise DataError(
+            f"a table must be a pandas, polars or pyarrow one; got {type(frame).__name__}."
+        ) from None
     return table.collect() if isinstance(table, nw.LazyFrame) else table
 
 
@@ -70,6 +76,23 @@ class Reading:
     sort: bool = False
     duplicates: Duplicates = "error"
 
+    def named(self, columns: Collection[str]) -> Reading:
+        """Give all columns by their names as texts; a column called 2 may be asked for as 2."""
+        if isinstance(self.inputs, str):
+            raise DataError(f"inputs must be a list of columns; got {self.inputs!r}. Give [{self.inputs!r}].")
+
+        def plain(role: str, names: Iterable[Any] | None) -> list[str] | None:
+            return None if names is None else [column_name(role, one, columns) or "" for one in names]
+
+        several = isinstance(self.time, list | tuple)
+        return replace(
+            self,
+            target=column_name("target", self.target, columns),
+            time=plain("time", self.time) if several else column_name("time", self.time, columns),
+            series=column_name("series", self.series, columns),
+            inputs=plain("inputs", self.inputs),
+        )
+
     def times_in(self, names: Iterable[str]) -> list[str]:
         """List the columns that hold the time; "date,hour" are two, unless one is called so."""
         if self.time is None:
@@ -94,6 +117,7 @@ class Gathered(NamedTuple):
 
 def gathered(table: Columns, reading: Reading) -> Gathered:
     """Read columns by name as what they are for; those with numbers are taken out of the mapping."""
+    reading = reading.named(table)
     names = list(table)
     n_rows = len(next(iter(table.values()), ()))
     if n_rows == 0:

@@ -21,7 +21,7 @@ def inspect(
     """Show configuration, inputs, training curve and latency of a model file."""
     from rich.table import Table
 
-    from varnn.cli.terminal import console
+    from varnn.cli.terminal import console, printable
     from varnn.regressor import load
 
     model = load(model_path)
@@ -30,7 +30,7 @@ def inspect(
         typer.echo(json.dumps(facts, indent=1))
         return
     if card := facts.pop("card"):  # of files written before there were any, there is none
-        typer.echo(f"{card}\n")
+        typer.echo(f"{printable(card)}\n")
     table = Table(title=str(model_path), title_justify="left", show_header=False)
     for name, value in facts.items():
         shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)

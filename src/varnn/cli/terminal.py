@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,9 +16,17 @@ def is_plain() -> bool:
 def console(*, stderr: bool = False, quiet: bool = False) -> "Console":
     """Make a console: no colours in a pipe or with NO_COLOR, and no line breaks of its own in a pipe."""
     from rich.console import Console
+    from rich.text import Text
+
+    class Printable(Console):
+        """A console that shows what a terminal would take as a command; names of columns may hold such."""
+
+        def render_str(self, text: str, **how: Any) -> Text:
+            """Make a text ready to be shown."""
+            return super().render_str(printable(text), **how)
 
     # rich itself keeps bold and italics with NO_COLOR; to who asks for plain text these are noise as well.
-    return Console(
+    return Printable(
         stderr=stderr,
         quiet=quiet,
         soft_wrap=not (sys.stderr if stderr else sys.stdout).isatty(),
@@ -26,6 +34,18 @@ def console(*, stderr: bool = False, quiet: bool = False) -> "Console":
         emoji=False,
         color_system=None if is_plain() else "auto",
     )
+
+
+def printable(message: str) -> str:
+    r"""Show what a terminal would take as a command; lines stay lines.
+
+    Examples
+    --------
+    >>> print(printable("a\x1b[31m\nb"))
+    a\x1b[31m
+    b
+    """
+    return "".join(one if one.isprintable() or one == "\n" else repr(one)[1:-1] for one in message)
 
 
 def one_line(message: str) -> str:

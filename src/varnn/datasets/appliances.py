@@ -24,6 +24,8 @@ SOURCE = Source(
     rows=19_735,
     inputs=27,
     checksums=checksums("appliances.sha256"),
+    largest=11_979_363,
+    megabytes=32,
 )
 
 

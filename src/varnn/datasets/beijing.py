@@ -27,6 +27,8 @@ SOURCE = Source(
     rows=420_768,
     inputs=9,
     checksums=checksums("beijing.sha256"),
+    largest=2_871_076,
+    megabytes=64,
     inner_archives=("PRSA2017_Data_20130301-20170228.zip",),
 )
 

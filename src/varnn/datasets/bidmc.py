@@ -30,6 +30,8 @@ SOURCE = Source(
     rows=25_436,
     inputs=375,
     checksums=checksums("bidmc.sha256"),
+    largest=3_583_173,
+    megabytes=640,
 )
 
 Inputs = Literal["waveform", "numerics"]

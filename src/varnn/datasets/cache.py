@@ -63,6 +63,8 @@ def _read(path: Path, identity: str) -> Arrays | None:
     try:
         # Opened here: np.load would leave the file open when it finds the archive damaged.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
+            if any(one.compress_type != zipfile.ZIP_STORED for one in kept.zip.infolist()):
+                raise ValueError("it is compressed, which none of ours is")  # and may expand without end
             if str(kept["identity"]) != identity:
                 return None
             arrays = {name: kept[name] for name in kept.files if name not in ("identity", "checksum")}

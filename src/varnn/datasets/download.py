@@ -4,12 +4,13 @@ What arrives is kept in ``NAME.part``, and a later call goes on from there where
 it. The file gets its own name only after it has passed its check.
 """
 
+import math
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
@@ -29,6 +30,7 @@ def download(
     *,
     check: Callable[[Path], object],
     progress: Progress = lambda received, total: None,
+    most: int | None = None,
 ) -> None:
     """Fetch a file, going on where an earlier call was cut off.
 
@@ -43,6 +45,8 @@ def download(
         removed.
     progress
         Called after each piece that arrives.
+    most
+        Bytes after which it is stopped, and what arrived is removed: whatever it is, it is not that file.
 
     Examples
     --------
@@ -56,7 +60,7 @@ def download(
     part = destination.with_name(destination.name + ".part")
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
-        _transfer(url, part, progress)
+        _transfer(url, part, progress, math.inf if most is None else most)
         try:
             check(part)
         except DataError as error:
@@ -74,8 +78,11 @@ def download(
         ) from None
 
 
-def _transfer(url: str, part: Path, progress: Progress) -> None:
+def _transfer(url: str, part: Path, progress: Progress, most: float) -> None:
     received = part.stat().st_size if part.is_file() else 0
+    if received > most:
+        part.unlink()
+        received = 0
     try:
         answer = _open(url, start=received)
     except HTTPError as error:
@@ -89,14 +96,33 @@ def _transfer(url: str, part: Path, progress: Progress) -> None:
         resumed = answer.status == 206
         received = received if resumed else 0
         length = answer.headers.get("Content-Length")
-        total = None if length is None else received + int(length)
+        total = None if length is None else received + _number(length)
+        if total is not None and total > most:
+            _refuse(url, part, most)
         with part.open("ab" if resumed else "wb") as file:
             while piece := answer.read(_CHUNK):
                 file.write(piece)
                 received += len(piece)
+                if received > most:
+                    _refuse(url, part, most)
                 progress(received, total)
     if total is not None and received < total:
         raise ConnectionError(f"the connection ended after {received:,} of {total:,} bytes")
+
+
+def _number(length: str) -> int:
+    try:
+        return int(length)
+    except ValueError:
+        raise HTTPException(f"the server says that its file has {length!r} bytes") from None
+
+
+def _refuse(url: str, part: Path, most: float) -> NoReturn:
+    part.unlink(missing_ok=True)
+    raise DataError(
+        f"{url} sends more than {most:,.0f} bytes, which the published file does not have; it was stopped, "
+        "and what had arrived was removed."
+    )
 
 
 def _open(url: str, *, start: int) -> Any:

@@ -24,6 +24,10 @@ class Source:
         Size as the paper counts it (``paper=True``).
     checksums
         SHA-256 of each file that is used, by file name.
+    largest
+        Bytes of the largest of these files: one that expands to more is another.
+    megabytes
+        Most that the publisher's zip may have, with room to spare: a download that goes on beyond is stopped.
     inner_archives
         Names of zips inside the publisher's zip, which may also lie on disk by themselves.
 
@@ -42,6 +46,8 @@ class Source:
     rows: int
     inputs: int
     checksums: Mapping[str, str]
+    largest: int
+    megabytes: int
     inner_archives: tuple[str, ...] = ()
 
     @property

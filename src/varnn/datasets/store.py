@@ -82,7 +82,7 @@ class Members:
                     yield name, self.loose[name].read_bytes()
                 return
             with zipfile.ZipFile(self.place) as archive:
-                inside = _inside(archive)
+                inside = _inside(archive, most=self.source.megabytes << 20)
                 for name in names:
                     if name not in inside:
                         raise DataError(
@@ -91,7 +91,7 @@ class Members:
                             f"`varnn datasets fetch {self.source.name}`."
                         )
                     owner, information = inside[name]
-                    yield name, owner.read(information)
+                    yield name, _expanded(owner, information, self.source.largest)
         except _DAMAGE as error:
             raise DataError(
                 f"{str(self.place)!r} cannot be read: {error}. Delete it and run "
@@ -100,7 +100,7 @@ class Members:
 
 
 def _inside(
-    archive: zipfile.ZipFile, *, nested: bool = True
+    archive: zipfile.ZipFile, *, most: int, nested: bool = True
 ) -> dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo]]:
     """Find files by name, in whatever folder of the zip; publishers also put zips into zips."""
     inside = {}
@@ -108,8 +108,22 @@ def _inside(
         name = PurePosixPath(information.filename).name
         inside[name] = (archive, information)
         if nested and name.lower().endswith(".zip"):
-            inside |= _inside(zipfile.ZipFile(BytesIO(archive.read(information))), nested=False)
+            inner = zipfile.ZipFile(BytesIO(_expanded(archive, information, most)))
+            inside |= _inside(inner, most=most, nested=False)
     return inside
+
+
+def _expanded(archive: zipfile.ZipFile, information: zipfile.ZipInfo, most: int) -> bytes:
+    """Unpack a file of a zip, and no more of it than it can have: a few bytes may expand to a whole disk."""
+    content = b""
+    if information.file_size <= most:
+        with archive.open(information) as file:
+            content = file.read(most + 1)
+    if information.file_size > most or len(content) > most:
+        raise zipfile.BadZipFile(
+            f"{information.filename!r} expands to more than the {most:,} bytes it can have"
+        )
+    return content
 
 
 def user_cache() -> Path:
@@ -176,6 +190,7 @@ def fetch(source: Source) -> Members:
                 destination,
                 check=lambda path: Members(source=source, place=path).verify(),
                 progress=progress,
+                most=source.megabytes << 20,
             )
     except DataError as error:
         raise DataError(

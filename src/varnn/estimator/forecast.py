@@ -13,9 +13,11 @@ from varnn.errors import ConfigError, DataError, check_choice
 from varnn.estimator.input import RowSeries
 from varnn.fitted import Fitted, Tail, tails_of
 from varnn.forecast import Forecast, Forecaster
+from varnn.forecast.forecaster import future_numbers
 from varnn.forecast.rows import coming_times
 from varnn.linear import LABEL_LAGS
 from varnn.panel import Panel
+from varnn.rules import optional, whole
 
 
 class ForecastMixin:
@@ -76,9 +78,9 @@ class ForecastMixin:
         check_choice("method", method, ("auto", "direct", "iterate"))
         forecaster = self.forecaster_
         panel = self._ends() if X is None else self._panel(X, y, series, fitting=False)
+        if wrong := optional(whole(1)).broken("horizon", horizon):
+            raise ConfigError(wrong)
         steps = horizon or (forecaster.horizon if forecaster is not None else 1)
-        if steps < 1:
-            raise ConfigError(f"horizon must be at least 1; got {steps}.")
         if method == "auto":
             method = "direct" if forecaster is not None and steps <= forecaster.horizon else "iterate"
         if method == "iterate":
@@ -143,7 +145,7 @@ def _coming(panel: Panel, tails: dict[str, Tail], steps: int, inputs: Any) -> An
             inputs.inputs[first : first + steps]
             for first in (inputs.starts[inputs.ids.index(name)] for name in panel.ids)
         ]
-    values = np.asarray(inputs, dtype=np.float64)
+    values = future_numbers(inputs)
     values = values[None] if values.ndim == 2 else values
     if values.shape != shape:
         raise DataError(

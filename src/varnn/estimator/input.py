@@ -9,8 +9,10 @@ import numpy.typing as npt
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from varnn.errors import DataError
+from varnn.errors import ConfigError, DataError
+from varnn.odd_input import unmasked
 from varnn.panel import FloatArray, Panel
+from varnn.rules import shown
 
 logger = logging.getLogger(__name__)
 
@@ -52,10 +54,14 @@ def panel_from(
     X = _without_dates(X)
     try:
         checked = validate_data(
-            estimator, X, reset=fitting, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
+            estimator,
+            unmasked(X),
+            reset=fitting,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
         )
-    except ValueError as error:
-        raise DataError(str(error)) from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DataError(str(error).partition("\n")[0]) from None
     names = getattr(estimator, "feature_names_in_", None)
     return Panel.from_arrays(
         checked,
@@ -106,12 +112,14 @@ def _without_dates(X: Any) -> Any:
 def _labels(y: Any, n_rows: int | None = None) -> FloatArray:
     """Read labels as scikit-learn does: a column is flattened, infinity is refused, NaN is missing."""
     try:
+        if np.asarray(y).dtype.kind in "mM":
+            raise ValueError("y must hold numbers only; it holds dates, dtype datetime64 or timedelta64.")
         labels = check_array(
-            y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
+            unmasked(y), ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
         )
         flat: FloatArray = column_or_1d(labels, warn=True)
-    except ValueError as error:
-        raise DataError(str(error)) from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DataError(str(error).partition("\n")[0]) from None
     if n_rows is not None and len(flat) != n_rows:
         raise DataError(f"X and y must have the same number of rows; got {n_rows} and {len(flat)}.")
     return flat
@@ -145,6 +153,37 @@ def warn_of_little(training: Panel, validation: Panel | None) -> None:
             held_out,
             FEW,
         )
+
+
+def check_fit_arguments(validation: Any, on_epoch: Any) -> None:
+    """Refuse what ``fit`` cannot use beside its rows."""
+    if validation is not None and not isinstance(validation, Panel):
+        raise DataError(
+            f"validation must be a Panel; got {type(validation).__name__}. See Panel.from_arrays."
+        )
+    if on_epoch is not None and not callable(on_epoch):
+        raise ConfigError(f"on_epoch must be a function of one line of history; got {shown(on_epoch)}.")
+
+
+def row_weights(values: Any, n_rows: int) -> FloatArray | None:
+    """Read weights of rows: one for each, none below zero, not all of them zero.
+
+    Examples
+    --------
+    >>> row_weights([1, 2], 2).tolist()
+    [1.0, 2.0]
+    """
+    if values is None:
+        return None
+    try:
+        weights = np.asarray(unmasked(values), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"sample_weight must hold one number per row; got {shown(values)}.") from None
+    if weights.shape != (n_rows,):
+        raise DataError(f"sample_weight must have shape ({n_rows},), one per row; it has {weights.shape}.")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise DataError("sample_weight must hold finite numbers, none below zero and not all of them zero.")
+    return weights
 
 
 def latest_rows(panel: Panel, most: int | None) -> Panel:

@@ -15,7 +15,9 @@ from varnn.forecast.bands import Bands, adjusted
 from varnn.forecast.direct import CHANGES, DirectPart, Sight
 from varnn.forecast.rows import columns_of, coming_times, extended, foreseen, targets_ahead
 from varnn.intervals import check_levels
+from varnn.odd_input import unmasked
 from varnn.panel import Panel
+from varnn.rules import optional, whole
 
 Doubles = npt.NDArray[np.float64]
 _LATELY = 256  # rows whose outcomes tell whether intervals are wide enough
@@ -117,6 +119,8 @@ class Forecaster:
         interval
             Level, or levels, of intervals.
         """
+        if wrong := optional(whole(1)).broken("horizon", horizon):
+            raise ConfigError(wrong)
         steps = self.horizon if horizon is None else horizon
         if not 1 <= steps <= self.horizon:
             raise ConfigError(
@@ -218,10 +222,10 @@ class Forecaster:
         if isinstance(inputs, Panel):
             values = _by_series(inputs, panel.ids, self.known, steps)
         else:
-            values = np.asarray(inputs, dtype=np.float64)
+            values = future_numbers(inputs)
             if values.ndim == 2:
                 values = values[None]
-            values = values[:, :steps]
+            values = values[:, :steps] if values.ndim == 3 else values
         if values.shape != shape or not np.isfinite(values).all():
             raise DataError(
                 f"future inputs must be {shape} finite numbers: series, rows, {list(self.known)}; "
@@ -229,6 +233,16 @@ class Forecaster:
             )
         missing = self.horizon - steps
         return np.concatenate([values, np.repeat(values[:, -1:], missing, axis=1)], axis=1)
+
+
+def future_numbers(inputs: Any) -> Doubles:
+    """Read coming inputs as numbers, in whatever shape; what is masked is missing."""
+    try:
+        return np.asarray(unmasked(inputs), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            "future inputs must be numbers, as many for each row; got others, or rows of several lengths."
+        ) from None
 
 
 def _by_series(panel: Panel, ids: Sequence[str], known: Sequence[str], steps: int) -> Doubles:

@@ -47,8 +47,18 @@ class Recent:
             self.last = np.where(np.isnan(dropped), self.last, dropped)
         self.inputs[place] = inputs
         self.labels[place] = labels
-        self.times[place] = _NO_TIME if time is None else np.datetime64(time, "ns")
+        self.times[place] = self.moment(time)
         self.seen += 1
+
+    @staticmethod
+    def moment(time: Any) -> np.datetime64:
+        """Read the time of a row; None is none."""
+        try:
+            return _NO_TIME if time is None else np.datetime64(time, "ns")
+        except (TypeError, ValueError):
+            raise DataError(
+                f"time must be a moment such as '2026-11-15T07:30' or a datetime; got {time!r}."
+            ) from None
 
     def panel(self, input_names: tuple[str, ...], target_name: str) -> Panel:
         """Give the rows, oldest first, as a panel of n series; the first of it holds the label before."""

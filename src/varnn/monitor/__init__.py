@@ -42,6 +42,11 @@ class _State(NamedTuple):
     lost: Number = 0.0  # 1 from the event "coverage lost" until coverage is back
 
 
+_COUNTS = Excess(total=True, rows=True, distance=False)
+_SQUARES = Track(count=True, mean=False, power=True, product=False, last=False, up=_COUNTS, down=_COUNTS)
+_NEVER_BELOW_ZERO = _State(_SQUARES, _SQUARES, before=False, misses=_COUNTS, lost=True)
+
+
 class Monitor:
     """Watch innovations, and the coverage of intervals, for changes.
 
@@ -166,6 +171,8 @@ class Monitor:
                 f"the state of a monitor of {self.n_series} series has shape {expected}; got {state.shape}. "
                 "Give the monitor the settings it was saved with."
             )
+        if not (state[[True, *_leaves(_NEVER_BELOW_ZERO)]] >= 0).all():
+            raise ModelFileError("the state of a monitor holds numbers of rows, or squares, below zero.")
         self.rows = int(state[0, 0])
         leaves = state[1:, 0].tolist() if self.n_series == 1 else state[1:].copy()
         self._state = _built(self._state, iter(leaves))
