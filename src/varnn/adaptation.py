@@ -37,6 +37,7 @@ LEAST_FORGETTING = 0.9  # a memory of ten rows
 _LEAK = 0.9998  # what was learnt from a row fades over five thousand
 _GUARD = 0.9995  # and what the guard judges by, over two thousand
 _BOUND = 5.0  # errors beyond so many standard deviations count as so many
+_JUDGED = 50.0  # and beyond so many where the guard judges by them
 _ROWS_AT_ONCE = 32  # that are gone through together: fewer take longer, and more too
 _RIDGE = 1e-3  # on the second moments, relative to their mean: some hidden units are hardly ever on
 
@@ -118,7 +119,7 @@ class Adapter:
         self.change = np.zeros((members, n_series, size))  # d
         self.sums = np.zeros((2, n_series))  # of the guard
         self._step = 1 - adaptation.forgetting
-        self._bound = _BOUND * adaptation.noise**0.5
+        self._bound, self._judged = (times * adaptation.noise**0.5 for times in (_BOUND, _JUDGED))
         self._members = members
         self._features = np.ones((members, n_series, size))
         self._products = np.empty((members, n_series, size))
@@ -160,7 +161,8 @@ class Adapter:
         self.change *= leak
         self.change += directions
         self.sums *= memory
-        self.sums[0] += (targets - np.add.reduce(self._outputs, axis=0) / self._members) * correction
+        left = targets - np.add.reduce(self._outputs, axis=0) / self._members
+        self.sums[0] += np.minimum(np.maximum(left, -self._judged), self._judged) * correction
         self.sums[1] += correction**2
 
     def follow(
@@ -193,7 +195,8 @@ class Adapter:
         self.change[:, series] = kept[:, -1:] * change + news
         correction = (start + _times(reach, errors)).mean(axis=0)
         kept, left = _fading(known, _GUARD)
-        gained = known * np.stack([(labels - outputs.mean(axis=0)) * correction, correction**2])
+        error = np.clip(labels - outputs.mean(axis=0), -self._judged, self._judged)
+        gained = known * np.stack([error * correction, correction**2])
         sums = kept * self.sums[:, series, None] + _times(left, gained)  # (2, n, B + 1)
         self.sums[:, series] = sums[:, :, -1]
         share = np.clip(sums[0, :, :-1] / (sums[1, :, :-1] + self.adaptation.noise), 0, 1)

@@ -6,7 +6,8 @@ With f_t the last label known before row t, and the changes d_t = f_t - f_t-1, r
 
 Regressing the change y_t - f_t, and not the level, makes ridge shrink towards persistence: on a stream
 near a random walk that is the safe side. For a stream that leaves the range it was trained in, the term
-a f_t stays at what it is at the edge of that range: the pull back grows no further. What the
+a f_t stays at what it is at the edge of that range: the pull back grows no further. An input further
+outside its training range than half of that range is taken as just that far, for the same reason. What the
 anchor leaves, y_t - anchor_t, is the network's target; f_t and the step anchor_t - f_t are two more
 inputs to it.
 
@@ -23,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.grouping import IntArray
+from varnn.outliers import bounded
 from varnn.panel import FloatArray, Panel
 from varnn.stretches import carrying, stretches
 
@@ -35,6 +37,7 @@ DEFAULT = (24, 0, 1e-3)  # where there are no rows to choose on
 ENOUGH = 500  # validation rows to choose a form by; with fewer, one that is better by less than
 CHANCE = 0.1  # this share, times how many are lacking, is not preferred to a simpler one
 MOST_REGRESSORS = 512  # candidates with more are left out: they take long and overfit
+BEYOND = 0.5  # of its training range, either way: how far outside an input is still taken as it is
 ADDED_INPUTS = ("last label", "linear step")
 _ROWS_AT_ONCE = 8192
 
@@ -55,6 +58,8 @@ class LinearPart:
         Coefficients c of the inputs now, one row ago, ...: (lags + 1, D), without rows if inputs are unseen.
     ridge
         The penalty it was fitted with.
+    input_low, input_high
+        Bounds of the inputs: (D,); None in files from before there were any.
 
     Examples
     --------
@@ -72,6 +77,8 @@ class LinearPart:
     of_changes: Doubles
     of_inputs: Doubles
     ridge: float = 0.0
+    input_low: Doubles | None = None
+    input_high: Doubles | None = None
 
     @classmethod
     def fit(cls, training: Panel, validation: Panel | None) -> "LinearPart":
@@ -127,7 +134,7 @@ class LinearPart:
         for lag, weight in enumerate(self.of_changes):
             earlier = rows - lag
             anchors += np.where(earlier >= panel.first_rows, change[np.maximum(earlier, 0)], 0) * weight
-        projected = panel.inputs @ self.of_inputs.T
+        projected = bounded(panel.inputs, self.input_low, self.input_high) @ self.of_inputs.T
         for lag, column in enumerate(projected.T):
             anchors += column[np.maximum(rows - lag, panel.first_rows)]
         return np.asarray(anchors)
@@ -178,7 +185,7 @@ class LinearStream:
         part, last = self.part, self.last
         anchor = last + part.of_last * last.clip(part.low, part.high) + part.constant + self.ahead[:, 0]
         if len(part.of_inputs):
-            np.dot(inputs, self._of_inputs, out=self._projected)
+            np.dot(bounded(inputs, part.input_low, part.input_high), self._of_inputs, out=self._projected)
             # Before a series begins its first row stands in for the inputs.
             anchor += self._projected[:, 0] if self.started else self._projected.sum(axis=1)
         return np.asarray(anchor)
@@ -225,6 +232,8 @@ class _Layout:
     low: float
     high: float
     input_means: Doubles
+    input_low: Doubles
+    input_high: Doubles
     input_lags: tuple[int, ...]
 
     @classmethod
@@ -239,6 +248,8 @@ class _Layout:
             low=float(np.fmin.reduce(training.target)),
             high=float(np.fmax.reduce(training.target)),
             input_means=training.inputs.mean(axis=0, dtype=np.float64),
+            input_low=np.minimum.reduce(training.inputs).astype(np.float64),
+            input_high=np.maximum.reduce(training.inputs).astype(np.float64),
             input_lags=lags if size else (-1,),
         )
 
@@ -287,6 +298,8 @@ class _Layout:
             of_last=float(every[0]),
             of_changes=every[1:first][: np.count_nonzero(columns < first) - 1],
             of_inputs=of_inputs,
+            input_low=self.input_low - BEYOND * (self.input_high - self.input_low),
+            input_high=self.input_high + BEYOND * (self.input_high - self.input_low),
         )
 
 

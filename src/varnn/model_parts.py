@@ -33,6 +33,7 @@ def parts_of(fitted: Fitted) -> tuple[Tensors, Facts]:
     spread = fitted.spread
     if spread is not None:
         tensors |= {"spread.weights": spread.weights, "spread.quantiles": spread.quantiles}
+        tensors["spread.largest"] = np.array([spread.largest])
     return tensors, {
         "spread": None if spread is None else spread.unit,
         "adaptation": None if adaptation is None else adaptation.numbers(),
@@ -111,7 +112,12 @@ def _adaptation(numbers: list[float] | None, tensors: Tensors) -> Adaptation | N
 def _spread(unit: float | None, tensors: Tensors) -> Spread | None:
     if unit is None:
         return None
-    return Spread(unit=unit, weights=tensors["spread.weights"], quantiles=tensors["spread.quantiles"])
+    return Spread(
+        unit=unit,
+        weights=tensors["spread.weights"],
+        quantiles=tensors["spread.quantiles"],
+        largest=tensors["spread.largest"].item() if "spread.largest" in tensors else np.inf,
+    )
 
 
 def _tail(tensors: Tensors) -> Tail:

@@ -22,11 +22,14 @@ from varnn.forecast import Forecast, Forecaster
 from varnn.forecast.recent import Recent
 from varnn.intervals import Interval, Tracker, check_levels, known_spread
 from varnn.monitor import Event, Monitor
-from varnn.panel import FloatArray
+from varnn.panel import _LARGEST, FloatArray
 from varnn.preparation import LIMIT
 from varnn.recipe import RecipeStream
 from varnn.stream_cell import Block, Matrices, Scratch
 
+_TOO_LARGE = (
+    f"{{}} must be finite and at most {_LARGEST:g} in size; {{}}. Correct it, or give NaN where it is missing."
+)
 _BLOCK = 128  # series at a time: with a window of 5 and 128 hidden units they fit into 1 MB of cache
 
 
@@ -309,6 +312,11 @@ class Stream:
             raise DataError(f"x must hold numbers only; got {x!r}.") from None
         if values.shape != self._shape:
             raise DataError(f"x must have shape {self._shape}; got {values.shape}.")
+        shrunk = values.reshape(-1) / _LARGEST**2  # so that no square is infinite
+        if not shrunk.dot(shrunk) <= _LARGEST**-2:  # quicker than looking at each, which is only then done
+            beyond = np.argwhere(np.abs(values) > _LARGEST)
+            if len(beyond):
+                raise DataError(_TOO_LARGE.format("x", f"position {beyond[0].tolist()} is not"))
         return values
 
     def _scaled(self, values: FloatArray) -> npt.NDArray[np.float64]:
@@ -332,8 +340,8 @@ class Stream:
             label = math.nan if y is None else float(y)
         except (TypeError, ValueError):
             raise DataError(f"y must be a number, None or NaN; got {y!r}.") from None
-        if math.isinf(label):
-            raise DataError("y must be finite, or NaN where the label is missing; got infinity.")
+        if abs(label) > _LARGEST:
+            raise DataError(_TOO_LARGE.format("y", f"got {label:g}"))
         return label
 
     def _labels(self, y: Any) -> npt.NDArray[np.float64]:
@@ -343,8 +351,9 @@ class Stream:
             raise DataError("y must hold numbers, None or NaN only.") from None
         if labels.shape != (self.n_series,):
             raise DataError(f"y must have shape ({self.n_series},); got {labels.shape}.")
-        if np.isinf(labels).any():
-            raise DataError("y must be finite, or NaN where the label is missing; it holds infinity.")
+        if (np.abs(labels) > _LARGEST).any():
+            series = int(np.argmax(np.abs(labels) > _LARGEST))
+            raise DataError(_TOO_LARGE.format("y", f"that of series {series} is {labels[series]:g}"))
         return labels
 
     def _advance(self, x: FloatArray, time: Any) -> None:

@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from varnn.adaptation import _BOUND, _GUARD, _LEAK, Adaptation
+from varnn.adaptation import _BOUND, _GUARD, _JUDGED, _LEAK, Adaptation
 from varnn.clock import _MONDAY, _SECONDS, Cycle
 from varnn.errors import ConfigError
 from varnn.export.graph import Graph, Value
 from varnn.fitted import Fitted
 from varnn.linear import LinearPart
+from varnn.outliers import HALVING, PATIENCE, TIMES, LabelFilter
 from varnn.preparation import LIMIT
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ def step(model: Fitted, description: str = "") -> "onnx.ModelProto":
     network = _Network(graph, model)
     readout = None if model.adaptation is None else _Readout(graph, model.adaptation)
 
+    if recipe.labels is not None:
+        label = _plausible(graph, recipe.labels, label)
     target = label if linear is None else linear.observe(label)
     level = ((target - scaling.target_offset) / scaling.target_scale).clip(-LIMIT, LIMIT)
     missing = label.is_missing()
@@ -115,6 +118,32 @@ def _clock(graph: Graph, cycles: tuple[Cycle, ...]) -> Value:
     return graph.join(*(one.spread(1) for one in columns))
 
 
+def _plausible(graph: Graph, rule: LabelFilter, label: Value) -> Value:
+    """Do what `varnn.outliers.FilterStream` does: labels that are not plausible become NaN."""
+    packed = graph.state("labels", [6], np.float64)
+    begun, level, waited, left, grown, age = (packed[column] for column in range(6))
+    age = age + 1.0
+    size = (label - level).apply("Abs") / (waited + 1.0)
+    faded = grown * graph.node("Pow", 2.0, (age / float(HALVING)).apply("Floor") * -1.0)
+    before = begun.cast(np.bool_)
+    within = label.at_least(rule.low).both((label * -1.0).at_least(-rule.high))
+    near = graph.node("Max", faded, rule.change).at_least(size)
+    fine = before.both(near).either(before.opposite().both(within))
+    known = label.is_missing().opposite()
+    taken = known.both(fine.either(left.at_least(float(PATIENCE))))
+    shifted = taken.both(before).both(fine.opposite())
+    parts = (
+        taken.where(1.0, begun),
+        taken.where(label, level),
+        taken.where(0.0, waited + 1.0),
+        taken.where(0.0, left + known.cast(np.float64)),
+        shifted.where(size * TIMES, grown),
+        shifted.where(0.0, age),
+    )
+    graph.carry("labels", graph.join(*(one.spread(1) for one in parts)))
+    return taken.where(label, np.float64(np.nan))
+
+
 class _Linear:
     """The linear part of n series in step.
 
@@ -148,6 +177,9 @@ class _Linear:
         part = self.part
         if len(part.of_inputs):
             inputs = self.graph.join(*columns)
+            if part.input_low is not None and part.input_high is not None:
+                inputs = self.graph.node("Max", inputs, part.input_low)
+                inputs = self.graph.node("Min", inputs, part.input_high)
             sums = self.of_inputs[:, ::-1].cumsum(axis=1)[:, ::-1]
             begun = self.begun.spread(1).cast(np.bool_)
             self.ahead = self.ahead + begun.where(inputs @ self.of_inputs, inputs @ sums)
@@ -248,7 +280,9 @@ class _Readout:
         gain = errors * step / ((directions * self.features).sum(axis=2) * step + 1.0)
         changed = self.change * _LEAK + directions * gain.spread(2)
         self.change = alone.spread(2).where(self.change, changed)
-        correction, error = corrections.mean(axis=1), target - self.outputs.mean(axis=1)
+        bound = _JUDGED * how.noise**0.5
+        correction = corrections.mean(axis=1)
+        error = (target - self.outputs.mean(axis=1)).clip(-bound, bound)
         news = self.graph.join((error * correction).spread(1), (correction * correction).spread(1))
         self.sums = alone.where(self.sums, self.sums * _GUARD + news)
 
