@@ -7,7 +7,7 @@ With f_t the last label known before row t, and the changes d_t = f_t - f_t-1, r
 Regressing the change y_t - f_t, and not the level, makes ridge shrink towards persistence: on a stream
 near a random walk that is the safe side. For a stream that leaves the range it was trained in, the term
 a f_t stays at what it is at the edge of that range: the pull back grows no further. An input further
-outside its training range than half of that range is taken as just that far, for the same reason. What the
+outside the range it was seen in than half of that range is taken as just that far, for the same reason. What the
 anchor leaves, y_t - anchor_t, is the network's target; f_t and the step anchor_t - f_t are two more
 inputs to it.
 
@@ -37,7 +37,7 @@ DEFAULT = (24, 0, 1e-3)  # where there are no rows to choose on
 ENOUGH = 500  # validation rows to choose a form by; with fewer, one that is better by less than
 CHANCE = 0.1  # this share, times how many are lacking, is not preferred to a simpler one
 MOST_REGRESSORS = 512  # candidates with more are left out: they take long and overfit
-BEYOND = 0.5  # of its training range, either way: how far outside an input is still taken as it is
+BEYOND = 0.5  # of the range it was seen in, either way: how far outside an input is still taken as it is
 ADDED_INPUTS = ("last label", "linear step")
 _ROWS_AT_ONCE = 8192
 
@@ -112,14 +112,15 @@ class LinearPart:
                 if slack
                 else int(errors.argmin())
             )
-        return replace(layout.fold(*parts[best]), ridge=forms[best][2])
+        seen = [training] if validation is None else [training, validation]
+        return replace(layout.fold(*parts[best]), ridge=forms[best][2], **_bounds(seen))
 
     def refitted(self, training: Panel) -> "LinearPart":
         """Fit the same form to other rows."""
         layout = _Layout.of(training)
         columns = layout.columns(len(self.of_changes), len(self.of_inputs) - 1)
         found = layout.fold(*_moments(training, layout).solve(columns, self.ridge))
-        return replace(found, ridge=self.ridge)
+        return replace(found, ridge=self.ridge, **_bounds([training]))
 
     @property
     def reach(self) -> int:
@@ -220,6 +221,15 @@ class LinearStream:
         self.ahead[...] = state[:, 4:]
 
 
+def _bounds(panels: list[Panel]) -> dict[str, Doubles]:
+    """Give the bounds of inputs: none of these rows is beyond them."""
+    panels = [one for one in panels if len(one)]
+    low = np.min([np.minimum.reduce(one.inputs) for one in panels], axis=0).astype(np.float64)
+    high = np.max([np.maximum.reduce(one.inputs) for one in panels], axis=0).astype(np.float64)
+    beyond = BEYOND * (high - low)
+    return {"input_low": low - beyond, "input_high": high + beyond}
+
+
 @dataclass(frozen=True, eq=False)
 class _Layout:
     """The columns of the largest candidate: f, changes, inputs, and how past inputs differ from them.
@@ -232,8 +242,6 @@ class _Layout:
     low: float
     high: float
     input_means: Doubles
-    input_low: Doubles
-    input_high: Doubles
     input_lags: tuple[int, ...]
 
     @classmethod
@@ -248,8 +256,6 @@ class _Layout:
             low=float(np.fmin.reduce(training.target)),
             high=float(np.fmax.reduce(training.target)),
             input_means=training.inputs.mean(axis=0, dtype=np.float64),
-            input_low=np.minimum.reduce(training.inputs).astype(np.float64),
-            input_high=np.maximum.reduce(training.inputs).astype(np.float64),
             input_lags=lags if size else (-1,),
         )
 
@@ -298,8 +304,6 @@ class _Layout:
             of_last=float(every[0]),
             of_changes=every[1:first][: np.count_nonzero(columns < first) - 1],
             of_inputs=of_inputs,
-            input_low=self.input_low - BEYOND * (self.input_high - self.input_low),
-            input_high=self.input_high + BEYOND * (self.input_high - self.input_low),
         )
 
 

@@ -152,40 +152,45 @@ def _last_known(labels: Doubles) -> Doubles:
     return labels[np.concatenate([[0], rows[:-1]])]
 
 
-def back_again(*, rows: int = 3000, members: int = 4) -> Measured:
+def back_again(*, rows: int = 3000, members: int = 4, seeds: int = 3) -> Measured:
     """Change the law of a stream, and change it back: what adapting gains while it lasts, and costs after."""
     found: list[Row] = []
     for forgetting in ("auto", 0.99):
-        ratios: list[list[float]] = []
-        for seed in range(3):
-            generator = np.random.default_rng(seed)
-            inputs = generator.normal(size=(rows + 3000, 2))
-            other = np.zeros(len(inputs), np.bool_)
-            other[rows + 1000 : rows + 2000] = True
-            noise = 0.5 * generator.normal(size=len(inputs))
-            law = np.where(other, 1 - inputs[:, 0] * inputs[:, 1], inputs[:, 0] + inputs[:, 1])
-            panel = Panel.from_arrays(inputs, law + noise)
+        ratios = []
+        for seed in range(seeds):
+            panel = _with_another_law(rows, seed)
             errors = []
             for adapt in ("rls", None):
                 model = VARNNRegressor(
                     random_state=seed, ensemble=members, adapt=adapt, forgetting=forgetting
                 ).fit(panel.between(0, rows))
                 test = panel.between(rows, len(panel))
-                errors.append(np.square(test.target - model.predict(test)).reshape(-1, 500).mean(axis=1))
-            ratios.append((errors[0] / errors[1]).tolist())
-        means = np.exp(np.log(ratios).mean(axis=0))
-        for rows_of, ratio in zip(_STRETCHES, means.tolist(), strict=True):
+                squares = np.square(test.target - model.predict(test))
+                errors.append([squares[first:last].mean() for first, last in _STRETCHES.values()])
+            ratios.append(np.divide(*errors))
+        for name, ratio in zip(_STRETCHES, np.exp(np.log(ratios).mean(axis=0)).tolist(), strict=True):
             found.append(
-                {"forgetting": str(forgetting), "rows": rows_of, "MSE adapting / not": significant(ratio)}
+                {"forgetting": str(forgetting), "rows": name, "MSE adapting / not": significant(ratio)}
             )
     return Measured(name="back again", title="Another law, and back", threads=1, rows=found)
 
 
-_STRETCHES = (
-    "as trained, 1 to 500",
-    "as trained, 501 to 1,000",
-    "another law, 1 to 500",
-    "another law, 501 to 1,000",
-    "as trained again, 1 to 500",
-    "as trained again, 501 to 1,000",
-)
+def _with_another_law(rows: int, seed: int) -> Panel:
+    """Make training rows, and 3,000 more, of which the second thousand obeys another law."""
+    generator = np.random.default_rng(seed)
+    inputs = generator.normal(size=(rows + 3000, 2))
+    noise = 0.5 * generator.normal(size=len(inputs))
+    first, second = inputs.T
+    labels = first + first * second
+    other = slice(rows + 1000, rows + 2000)
+    labels[other] = -(first + second)[other]
+    return Panel.from_arrays(inputs, labels + noise)
+
+
+_STRETCHES = {
+    "as trained": (0, 1000),
+    "another law": (1000, 2000),
+    "as trained again, 1 to 100": (2000, 2100),
+    "as trained again, 101 to 500": (2100, 2500),
+    "as trained again, 501 to 1,000": (2500, 3000),
+}

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from varnn.adaptation import _BOUND, _GUARD, _JUDGED, _LEAK, Adaptation
+from varnn.adaptation import _BOUND, _DOUBT, _GUARD, _JUDGED, _LEAK, _SOON, Adaptation
 from varnn.clock import _MONDAY, _SECONDS, Cycle
 from varnn.errors import ConfigError
 from varnn.export.graph import Graph, Value
@@ -267,7 +267,7 @@ class _Readout:
         self.change = graph.state("readout", [members, size], np.float64)  # d
         self.features = graph.state("features", [members, size], np.float64)  # phi, of the open step
         self.outputs = graph.state("outputs", [members], np.float64)
-        self.sums = graph.state("guard", [2], np.float64)
+        self.sums = graph.state("guard", [5], np.float64)
 
     def learn(self, target: Value, missing: Value) -> None:
         """Learn from targets (n,)."""
@@ -283,8 +283,10 @@ class _Readout:
         bound = _JUDGED * how.noise**0.5
         correction = corrections.mean(axis=1)
         error = (target - self.outputs.mean(axis=1)).clip(-bound, bound)
-        news = self.graph.join((error * correction).spread(1), (correction * correction).spread(1))
-        self.sums = alone.where(self.sums, self.sums * _GUARD + news)
+        gain = error * correction
+        news = [one.spread(1) for one in (gain, correction * correction, gain * gain)]
+        memory = np.array([_GUARD, _GUARD, _SOON, _SOON, _SOON])
+        self.sums = alone.where(self.sums, self.sums * memory + self.graph.join(*news[:2], *news))
 
     def correct(self, hidden: Value, outputs: Value) -> Value:
         """Give what to add to the mean output (n,)."""
@@ -292,7 +294,11 @@ class _Readout:
         constant = np.zeros(self.adaptation.gain.shape[1])
         constant[-1] = 1
         features = hidden.padded(axis=2, axes=3) + constant
-        share = (self.sums[0] / (self.sums[1] + self.adaptation.noise)).clip(0, 1)
+        gained, size, lately, recent, spread = (self.sums[column] for column in range(5))
+        share = (gained / (size + self.adaptation.noise)).clip(0, 1)
+        most = self.graph.node("Max", lately + spread.apply("Sqrt") * _DOUBT, 0.0)
+        doubted = most.at_least(share * recent).opposite()
+        share = doubted.where(most / recent, share)
         values = {"readout": self.change, "features": features, "outputs": outputs, "guard": self.sums}
         for name, value in values.items():
             self.graph.carry(name, value)

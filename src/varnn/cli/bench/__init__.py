@@ -2,7 +2,7 @@
 
 import typer
 
-from varnn.cli.bench import coverage, horizons, ladder, robustness, speed, streams
+from varnn.cli.bench import coverage, glitches, horizons, ladder, robustness, speed, streams
 
 app = typer.Typer(help="Measure speed against named peers, and robustness.", no_args_is_help=True)
 
@@ -27,5 +27,7 @@ for bench, command in (
     ("coverage-page", coverage.coverage_page),
     ("horizons", horizons.horizons),
     ("horizons-page", horizons.horizons_page),
+    ("glitches", glitches.glitches),
+    ("glitches-page", glitches.glitches_page),
 ):
     app.command(bench)(command)
