@@ -26,6 +26,7 @@ OTHERS = (
     "coverage.json",
     "horizons.json",
     "streams.json",
+    "glitches.json",
 )  # figures of accuracy, with pages of their own
 COMMITTED = sorted(path for path in (ROOT / "benchmarks").glob("*.json") if path.name not in OTHERS)
 

@@ -7,9 +7,9 @@ With f_t the last label known before row t, and the changes d_t = f_t - f_t-1, r
 Regressing the change y_t - f_t, and not the level, makes ridge shrink towards persistence: on a stream
 near a random walk that is the safe side. For a stream that leaves the range it was trained in, the term
 a f_t stays at what it is at the edge of that range: the pull back grows no further. An input further
-outside the range it was seen in than half of that range is taken as just that far, for the same reason. What the
-anchor leaves, y_t - anchor_t, is the network's target; f_t and the step anchor_t - f_t are two more
-inputs to it.
+outside the range it was seen in than half of that range is taken as just that far, for the same reason.
+What the anchor leaves, y_t - anchor_t, is the network's target; f_t and the step anchor_t - f_t are two
+more inputs to it.
 
 How many labels and inputs to look back on, and how strong the ridge is, is chosen on validation rows.
 All candidates share one matrix of moments of the training rows and one of the validation rows, so that
@@ -113,14 +113,23 @@ class LinearPart:
                 else int(errors.argmin())
             )
         seen = [training] if validation is None else [training, validation]
-        return replace(layout.fold(*parts[best]), ridge=forms[best][2], **_bounds(seen))
+        found = replace(layout.fold(*parts[best]), ridge=forms[best][2])
+        return found._with_bounds(*seen)
 
     def refitted(self, training: Panel) -> "LinearPart":
         """Fit the same form to other rows."""
         layout = _Layout.of(training)
         columns = layout.columns(len(self.of_changes), len(self.of_inputs) - 1)
         found = layout.fold(*_moments(training, layout).solve(columns, self.ridge))
-        return replace(found, ridge=self.ridge, **_bounds([training]))
+        return replace(found, ridge=self.ridge)._with_bounds(training)
+
+    def _with_bounds(self, *panels: Panel) -> "LinearPart":
+        """Bound the inputs so that no row of these panels is touched."""
+        rows = [one.inputs for one in panels if len(one)]
+        low = np.min([np.minimum.reduce(one) for one in rows], axis=0).astype(np.float64)
+        high = np.max([np.maximum.reduce(one) for one in rows], axis=0).astype(np.float64)
+        beyond = BEYOND * (high - low)
+        return replace(self, input_low=low - beyond, input_high=high + beyond)
 
     @property
     def reach(self) -> int:
@@ -219,15 +228,6 @@ class LinearStream:
         self.known = state[:, 1].astype(bool)
         self.last, self.change = state[:, 2].copy(), state[:, 3].copy()
         self.ahead[...] = state[:, 4:]
-
-
-def _bounds(panels: list[Panel]) -> dict[str, Doubles]:
-    """Give the bounds of inputs: none of these rows is beyond them."""
-    panels = [one for one in panels if len(one)]
-    low = np.min([np.minimum.reduce(one.inputs) for one in panels], axis=0).astype(np.float64)
-    high = np.max([np.maximum.reduce(one.inputs) for one in panels], axis=0).astype(np.float64)
-    beyond = BEYOND * (high - low)
-    return {"input_low": low - beyond, "input_high": high + beyond}
 
 
 @dataclass(frozen=True, eq=False)

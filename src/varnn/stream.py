@@ -27,9 +27,7 @@ from varnn.preparation import LIMIT
 from varnn.recipe import RecipeStream
 from varnn.stream_cell import Block, Matrices, Scratch
 
-_TOO_LARGE = (
-    f"{{}} must be finite and at most {_LARGEST:g} in size; {{}}. Correct it, or give NaN where it is missing."
-)
+_TOO_LARGE = f"{{}} must be finite and at most {_LARGEST:g} in size; {{}}. Correct it, or leave it out."
 _BLOCK = 128  # series at a time: with a window of 5 and 128 hidden units they fit into 1 MB of cache
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,16 +61,13 @@ def measure(*, members: int = 4, rows: int = _TRAINING, places: int = _PLACES) -
     for seed, kind in enumerate(_STREAMS):
         lab = _Laboratory(kind, seed, members=members, training=rows, places=places)
         for size in GLITCHES:
-            glitches.append(lab.glitch("label", size, lambda x, y, row, s=size: _add(y, row, s * lab.unit)))
+            glitches.append(lab.glitch("label", size, partial(_wild_label, size=size * lab.unit)))
         for size in GLITCHES:
-            far = size * lab.input_unit
-            glitches.append(lab.glitch("input", size, lambda x, y, row, s=far: _add(x[:, 0], row, s)))
+            glitches.append(lab.glitch("input", size, partial(_wild_input, size=size * lab.input_unit)))
         for size in SHIFTS:
-            step = size * lab.unit
-            shifts.append(lab.shift("shift", size, lambda x, y, row, s=step: _add(y, slice(row, None), s)))
+            shifts.append(lab.shift("shift", size, partial(_rise, slope=size * lab.unit, rows=1)))
         for size in SLOPES:
-            slope = size * lab.unit
-            shifts.append(lab.shift("ramp", size, lambda x, y, row, s=slope: _ramp(y, row, s)))
+            shifts.append(lab.shift("ramp", size, partial(_rise, slope=size * lab.unit, rows=_RAMP)))
     glitches += _of_peers(members=members, training=rows, places=places)
     return [
         Measured(name="glitches", title="One wild value", threads=1, rows=glitches),
@@ -144,7 +142,9 @@ def _of_peers(*, members: int, training: int, places: int) -> list[Row]:
     model = VARNNRegressor(random_state=9, ensemble=members, peers=True).fit(panel(0, training, own))
     unit, length, found = float(np.std(own[0][:training])), _LEAD + 1 + _AFTER, []
     for size in GLITCHES:
-        quiet, errors, covered = [], [], []
+        quiet: list[Doubles] = []
+        errors: list[Doubles] = []
+        covered = []
         for place in range(places):
             first = training + place * 60 - _LEAD
             rows = panel(first, first + length, own)
@@ -181,12 +181,16 @@ def _glitch_row(
     }
 
 
-def _add(values: Doubles, where: Any, what: float) -> None:
-    values[where] += what
+def _wild_label(inputs: Doubles, labels: Doubles, row: int, *, size: float) -> None:
+    labels[row] += size
 
 
-def _ramp(labels: Doubles, row: int, slope: float) -> None:
-    labels[row:] += slope * np.minimum(np.arange(1, len(labels) - row + 1), _RAMP)
+def _wild_input(inputs: Doubles, labels: Doubles, row: int, *, size: float) -> None:
+    inputs[row, 0] += size
+
+
+def _rise(inputs: Doubles, labels: Doubles, row: int, *, slope: float, rows: int) -> None:
+    labels[row:] += slope * np.minimum(np.arange(1, len(labels) - row + 1), rows)
 
 
 def _rmse(errors: Doubles) -> float:

@@ -14,35 +14,38 @@ BEFORE = " (before)"  # ends the names of tables that an earlier version left
 HEAD = """\
 # One wild value
 
-Made by `varnn bench glitches-page` from `benchmarks/{source}`. What a single wild value does to the rows after
-it, whether shifts that are real are followed, and how the default copes with streams that are hard on arithmetic.
-Sizes are in deviations of the training labels, or of an input. Figures in brackets are those of the version before
-wild values were bounded, on the same streams. The rules:
+Made by `varnn bench glitches-page` from `benchmarks/{source}`. What a single wild value does to the rows
+after it, whether shifts that are real are followed, and how the default copes with streams that are hard
+on arithmetic. Sizes are in deviations of the training labels, or of an input. Figures in brackets are
+those of the version before wild values were bounded, on the same streams. The rules:
 
-- **A label** that is further from the one before it than twice the largest change of the training labels is
-  left out of what later rows are predicted from, as if it were missing; so it is also for peers and forecasts.
-  Errors that are reported are the true ones.
-- **The third such label in a row** is taken: a shift that stays is followed, two rows late. The bound then rises
-  to twice the shift, and halves every thousand rows.
-- **An input** of the linear part further outside the range it was seen in than half of that range is taken as just
-  that far; the network's are cut at ten deviations.
+- **A label** that is further from the one before it than twice the largest change of the training labels
+  is left out of what later rows are predicted from, as if it were missing; so it is also for peers and
+  forecasts. Errors that are reported are the true ones.
+- **The third such label in a row** is taken: a shift that stays is followed, two rows late. The bound
+  then rises to twice the shift, and halves every thousand rows.
+- **An input** of the linear part further outside the range it was seen in than half of that range is
+  taken as just that far; the network's are cut at ten deviations.
 - **Intervals** count an error as at most twice the largest they were learnt from.
 
-What the training rows hold is never touched, so a wild value *there* makes the bounds wide: look at them first.
-A network without linear part (`VARNNRegressor.paper()`) takes every label, and has forgotten it after a window.
+What the training rows hold is never touched, so a wild value *there* makes the bounds wide: look at them
+first. A network without linear part (`VARNNRegressor.paper()`) takes every label, and has forgotten it
+after a window.
 """
 GLITCHES = """\
 ## Glitches
 
-Root mean squared error of the next 25 rows over that without the glitch, whose own row does not count, and the share
-of the next 200 rows that 90 % intervals hold. `arx` is an autoregressive process, `walk` a random walk, both with
-inputs; `pulses` is mostly still, with real jumps; of `peers`, two series see a third, which has the glitch.
+Root mean squared error of the next 25 rows over that without the glitch, whose own row does not count,
+and the share of the next 200 rows that 90 % intervals hold. `arx` is an autoregressive process, `walk` a
+random walk, both with inputs; `pulses` is mostly still, with real jumps; of `peers`, two series see a
+third, which has the glitch.
 """
 SHIFTS = """\
 ## Shifts and ramps that are real
 
-Rows until five errors in a row are below four usual ones (the median), and the error of the rows 5 to 25 after it began.
-A ramp rises so many deviations *a row* for 50 rows: no model that looks back 24 rows has caught up before it ends.
+Rows until five errors in a row are below four usual ones (the median), and the error of the rows 5 to 25
+after it began. A ramp rises so many deviations *a row* for 50 rows: no model that looks back 24 rows has
+caught up before it ends.
 """
 ROUGH = """\
 ## Rough streams
@@ -52,9 +55,9 @@ Each has 2,000 rows; a model of one member learns from the first 80 % and is sco
 BACK = """\
 ## Another law, and back
 
-A stream obeys another law for a thousand rows, and then the one of training again: mean squared error with the
-readout that adapts over that without. What it gains while the law is another, it pays back in part
-afterwards.
+A stream obeys another law for a thousand rows, and then the one of training again: mean squared error
+with the readout that adapts over that without. What it gains while the law is another, it pays back in
+part afterwards.
 """
 
 

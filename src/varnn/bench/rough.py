@@ -1,4 +1,4 @@
-"""Streams that are hard on arithmetic -> is every number finite, does adapting pay, do intervals hold?
+"""Streams that are hard on arithmetic -> whether numbers are finite, adapting pays, and intervals hold.
 
 Each is fitted on its first 80 % with default settings (one member), with and without a readout that adapts,
 and scored on the rest. What happens in the last fifth is never in training: that is the point.
@@ -149,7 +149,7 @@ def _last_known(labels: Doubles) -> Doubles:
     [1.0, 1.0, 1.0]
     """
     rows = np.maximum.accumulate(np.where(np.isnan(labels), 0, np.arange(len(labels))))
-    return labels[np.concatenate([[0], rows[:-1]])]
+    return np.asarray(labels[np.concatenate([[0], rows[:-1]])])
 
 
 def back_again(*, rows: int = 3000, members: int = 4, seeds: int = 3) -> Measured:
@@ -167,7 +167,7 @@ def back_again(*, rows: int = 3000, members: int = 4, seeds: int = 3) -> Measure
                 test = panel.between(rows, len(panel))
                 squares = np.square(test.target - model.predict(test))
                 errors.append([squares[first:last].mean() for first, last in _STRETCHES.values()])
-            ratios.append(np.divide(*errors))
+            ratios.append(np.divide(errors[0], errors[1]))
         for name, ratio in zip(_STRETCHES, np.exp(np.log(ratios).mean(axis=0)).tolist(), strict=True):
             found.append(
                 {"forgetting": str(forgetting), "rows": name, "MSE adapting / not": significant(ratio)}
