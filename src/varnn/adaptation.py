@@ -60,11 +60,15 @@ class Adaptation:
         G^-1 of each member: (E, K + 1, K + 1).
     noise
         Variance of the error that is left, in scaled units.
+    doubt
+        Deviations by which recent rows must speak against a correction; infinite in files from before they
+        were asked.
     """
 
     forgetting: float
     gain: Doubles
     noise: float
+    doubt: float = np.inf
 
     @classmethod
     def of(cls, hidden: npt.NDArray[Any], errors: Doubles, forgetting: float) -> "Adaptation":
@@ -77,11 +81,17 @@ class Adaptation:
             moments[np.diag_indices_from(moments)] += _RIDGE * np.trace(moments) / len(moments)
             inverse = np.linalg.inv(moments)
             gain[member] = (inverse + inverse.T) / 2
-        return cls(forgetting=forgetting, gain=gain, noise=float(np.mean(np.square(errors))) or 1.0)
+        noise = float(np.mean(np.square(errors))) or 1.0
+        return cls(forgetting=forgetting, gain=gain, noise=noise, doubt=_DOUBT)
 
-    def numbers(self) -> tuple[float, float]:
-        """Give what is no array: forgetting and noise."""
-        return self.forgetting, self.noise
+    def numbers(self) -> tuple[float, ...]:
+        """Give what is no array: forgetting and noise, and what is doubted, if anything is."""
+        return (self.forgetting, self.noise, *([self.doubt] if np.isfinite(self.doubt) else []))
+
+    @property
+    def judged(self) -> float:
+        """Size of an error that larger ones count as where the guard judges by them."""
+        return float(_JUDGED * self.noise**0.5) if np.isfinite(self.doubt) else np.inf
 
 
 def check_forgetting(value: object) -> None:
@@ -126,7 +136,7 @@ class Adapter:
         self.sums = np.zeros((5, n_series))  # of the guard: two slow ones, and three fast ones
         self._memory = np.array([_GUARD, _GUARD, _SOON, _SOON, _SOON])[:, None]
         self._step = 1 - adaptation.forgetting
-        self._bound, self._judged = (times * adaptation.noise**0.5 for times in (_BOUND, _JUDGED))
+        self._bound, self._judged = _BOUND * adaptation.noise**0.5, adaptation.judged
         self._members = members
         self._features = np.ones((members, n_series, size))
         self._products = np.empty((members, n_series, size))
@@ -215,7 +225,9 @@ class Adapter:
         """Give the share of corrections to use, g, from the sums before them: (5, any) -> (any)."""
         gained, size, lately, recent, spread = sums
         share = np.minimum(np.maximum(gained / (size + self.adaptation.noise), 0), 1)
-        most = np.maximum(lately + _DOUBT * np.sqrt(spread), 0)
+        if not np.isfinite(self.adaptation.doubt):
+            return np.asarray(share)
+        most = np.maximum(lately + self.adaptation.doubt * np.sqrt(spread), 0)
         return np.asarray(np.divide(most, recent, out=share, where=share * recent > most))
 
     def _bounded(self, reach: Doubles, wanted: Doubles, known: npt.NDArray[np.bool_]) -> Doubles:

@@ -105,8 +105,9 @@ def under(prefix: str, tensors: Tensors) -> Tensors:
 def _adaptation(numbers: list[float] | None, tensors: Tensors) -> Adaptation | None:
     if numbers is None:
         return None
-    forgetting, noise = numbers
-    return Adaptation(forgetting=forgetting, gain=tensors["adaptation.gain"], noise=noise)
+    forgetting, noise, *doubt = numbers
+    known = {"doubt": doubt[0]} if doubt else {}
+    return Adaptation(forgetting=forgetting, gain=tensors["adaptation.gain"], noise=noise, **known)
 
 
 def _spread(unit: float | None, tensors: Tensors) -> Spread | None:

@@ -310,20 +310,20 @@ class Stream:
             raise DataError(f"x must hold numbers only; got {x!r}.") from None
         if values.shape != self._shape:
             raise DataError(f"x must have shape {self._shape}; got {values.shape}.")
-        shrunk = values.reshape(-1) / _LARGEST**2  # so that no square is infinite
-        if not shrunk.dot(shrunk) <= _LARGEST**-2:  # quicker than looking at each, which is only then done
-            beyond = np.argwhere(np.abs(values) > _LARGEST)
-            if len(beyond):
-                raise DataError(_TOO_LARGE.format("x", f"position {beyond[0].tolist()} is not"))
+        if self._recipe is not None:  # which must not see them; without one `_scaled` looks
+            _refuse_huge(values)
         return values
 
     def _scaled(self, values: FloatArray) -> npt.NDArray[np.float64]:
         """Bring x into scaled units as `Scaling.inputs` does, in a buffer; refuse what is not finite."""
         wide, flat, limit = self._wide, self._wide_flat, self._scaling.input_limit
-        np.subtract(values, self._offset, out=wide)
-        np.divide(wide, self._scale, out=wide)
+        with np.errstate(over="ignore"):
+            np.subtract(values, self._offset, out=wide)
+            np.divide(wide, self._scale, out=wide)
+            size = flat.dot(flat)
         # One sum of squares tells that all numbers are finite and that none is beyond the limit.
-        if not flat.dot(flat) <= limit * limit:
+        if not size <= limit * limit:
+            _refuse_huge(values)
             finite = np.isfinite(values)
             if not finite.all():
                 raise DataError(
@@ -439,3 +439,11 @@ class Stream:
             self._adapter.learn(np.where(missing, np.nan, levels))
         for block, rows in zip(self._blocks, self._rows, strict=True):
             block.remember(levels[rows], missing[rows] if some else None)
+
+
+def _refuse_huge(values: FloatArray) -> None:
+    """Refuse inputs that a panel would refuse; NaN passes."""
+    beyond = np.abs(values) > _LARGEST
+    if beyond.any():
+        place = np.argwhere(beyond)[0].tolist()
+        raise DataError(_TOO_LARGE.format("x", f"position {place} is not"))

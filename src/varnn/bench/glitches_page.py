@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from varnn.bench.record import Measured, Row, Saved, read, shown
@@ -66,11 +67,12 @@ def write(source: str | Path, output: str | Path) -> None:
     write_atomically(output, page(read(source), Path(source).name).encode())
 
 
-def with_before(measured: Sequence[Measured], earlier: Sequence[Measured]) -> list[Measured]:
-    """Put the tables of an earlier version beside those of this one."""
+def with_before(measured: Sequence[Measured], earlier: Saved) -> list[Measured]:
+    """Put the tables of an earlier version beside those of this one; how they were made is kept with them."""
+    made = [f"{what}: {value}" for what, value in earlier.made.items() if value != "not installed"]
     return [
         *measured,
-        *(Measured(name=f"{one.name}{BEFORE}", title=one.title, threads=1, rows=one.rows) for one in earlier),
+        *(replace(one, name=f"{one.name}{BEFORE}", checks=made) for one in earlier.measured),
     ]
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from varnn.adaptation import _BOUND, _DOUBT, _GUARD, _JUDGED, _LEAK, _SOON, Adaptation
+from varnn.adaptation import _BOUND, _GUARD, _LEAK, _SOON, Adaptation
 from varnn.clock import _MONDAY, _SECONDS, Cycle
 from varnn.errors import ConfigError
 from varnn.export.graph import Graph, Value
@@ -280,9 +280,8 @@ class _Readout:
         gain = errors * step / ((directions * self.features).sum(axis=2) * step + 1.0)
         changed = self.change * _LEAK + directions * gain.spread(2)
         self.change = alone.spread(2).where(self.change, changed)
-        bound = _JUDGED * how.noise**0.5
         correction = corrections.mean(axis=1)
-        error = (target - self.outputs.mean(axis=1)).clip(-bound, bound)
+        error = (target - self.outputs.mean(axis=1)).clip(-how.judged, how.judged)
         gain = error * correction
         news = [one.spread(1) for one in (gain, correction * correction, gain * gain)]
         memory = np.array([_GUARD, _GUARD, _SOON, _SOON, _SOON])
@@ -296,9 +295,10 @@ class _Readout:
         features = hidden.padded(axis=2, axes=3) + constant
         gained, size, lately, recent, spread = (self.sums[column] for column in range(5))
         share = (gained / (size + self.adaptation.noise)).clip(0, 1)
-        most = self.graph.node("Max", lately + spread.apply("Sqrt") * _DOUBT, 0.0)
-        doubted = most.at_least(share * recent).opposite()
-        share = doubted.where(most / recent, share)
+        if np.isfinite(self.adaptation.doubt):
+            most = self.graph.node("Max", lately + spread.apply("Sqrt") * self.adaptation.doubt, 0.0)
+            doubted = most.at_least(share * recent).opposite()
+            share = doubted.where(most / recent, share)
         values = {"readout": self.change, "features": features, "outputs": outputs, "guard": self.sums}
         for name, value in values.items():
             self.graph.carry(name, value)

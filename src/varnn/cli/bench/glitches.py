@@ -27,12 +27,12 @@ def glitches(
     from varnn.bench.record import read, save, shown
 
     command = " ".join(["varnn", *sys.argv[1:]])
-    earlier = [] if before is None else read(before).measured
+    earlier = None if before is None else read(before)
     with kept_in(json_path) as kept:
         measured = bench.measure(members=members, rows=rows, places=places)
         measured += [rough.measure(), rough.back_again(rows=rows, members=members)]
         if kept is not None:
-            save(kept, with_before(measured, earlier), command)
+            save(kept, measured if earlier is None else with_before(measured, earlier), command)
     for one in measured:
         table = Table(*one.rows[0], title=one.title, title_justify="left")
         for row in one.rows:
