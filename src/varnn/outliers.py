@@ -5,7 +5,7 @@ a broken sensor sent would spoil all three. Before any of them sees it, a label 
 that was taken ::
 
     |y_t - level| / rows between  <=  2 x largest change a row of the training labels      plausible
-    otherwise: missing, as far as later rows are concerned; but the third such label in a row is taken
+    otherwise: missing, as far as later rows are concerned; but the third within twenty rows is taken
 
 so that nothing of the training rows is ever left out, a glitch leaves no trace, and a shift of the level is
 followed two rows late. Such a shift shows that changes may be larger than they were: the bound rises to
@@ -32,7 +32,8 @@ from varnn.stretches import ROWS_AT_ONCE
 Doubles = npt.NDArray[np.float64]
 
 TIMES = 2.0  # the largest change of the training labels: what is beyond is not plausible
-PATIENCE = 2  # labels in a row that may be left out: the next one is taken as it is
+PATIENCE = 2  # labels that may be left out, if no more than
+LATELY = 20  # rows lie between one and the next: a third one is taken as it is
 HALVING = 1000  # rows after which a bound that was raised is half as high
 RANGES = 10.0  # of the training labels: a series may begin so far outside
 
@@ -61,7 +62,7 @@ class LabelFilter:
     >>> training = Panel.from_arrays(None, [1.0, 2.0, 1.0, 3.0])
     >>> plausible = LabelFilter.of(training)
     >>> plausible(Panel.from_arrays(None, [2.0, 99.0, 3.0, 50.0, 51.0, 52.0, 53.0])).target.tolist()
-    [2.0, nan, 3.0, nan, nan, 52.0, 53.0]
+    [2.0, nan, 3.0, nan, 51.0, 52.0, 53.0]
     """
 
     change: float
@@ -99,15 +100,16 @@ class LabelFilter:
         rows: list[int] = []
         done, first, last = -1, 0, 0  # row up to which all is decided, and the series it is in
         grown, since = 0.0, 0  # the raised bound, and when it was
+        left, out = 0, 0  # labels left out lately, and the last of them
         for suspect, before in self._suspects(panel):
             if suspect <= done:
                 continue
             if suspect >= last:
                 index = int(np.searchsorted(panel.starts, suspect, side="right"))
                 first, last = int(panel.starts[index - 1]), int(panel.starts[index])
-                grown, since = 0.0, first
+                grown, since, left, out = 0.0, first, 0, first
             place = before if before >= first else None
-            level, left = 0.0 if place is None else float(panel.target[place]), 0
+            level = 0.0 if place is None else float(panel.target[place])
             for row in range(suspect, last):
                 label = float(panel.target[row])
                 if label != label:
@@ -118,12 +120,17 @@ class LabelFilter:
                 else:
                     plausible = size <= max(self.change, float(_faded(grown, row - since)))
                 done = row
-                if plausible or left == PATIENCE:
-                    if not plausible and place is not None:
+                if row - out > LATELY:
+                    left = 0
+                if plausible:
+                    break
+                if left == PATIENCE:
+                    left = 0
+                    if place is not None:
                         grown, since = TIMES * size, row
                     break
                 rows.append(row)
-                left += 1
+                left, out = left + 1, row
         return rows
 
     def _suspects(self, panel: Panel) -> Iterator[tuple[int, int]]:
@@ -144,7 +151,8 @@ class FilterStream:
         self.plausible = plausible
         self.level = np.full(n_series, np.nan)  # the label taken last
         self.waited = np.zeros(n_series)  # rows since
-        self.left = np.zeros(n_series)  # labels in a row that were left out
+        self.left = np.zeros(n_series)  # labels that were left out lately
+        self.calm = np.zeros(n_series)  # rows since the last of them
         self.grown = np.zeros(n_series)  # the raised bound
         self.age = np.zeros(n_series)  # rows since it was raised
 
@@ -152,6 +160,7 @@ class FilterStream:
         """Give the labels (n,) with those that are not plausible missing."""
         rule = self.plausible
         self.age += 1
+        self.calm += 1
         with np.errstate(invalid="ignore"):
             sizes = np.abs(labels - self.level)
             if (sizes <= rule.change).all() and not self.waited.any():  # nearly always
@@ -161,22 +170,25 @@ class FilterStream:
             begun, known = ~np.isnan(self.level), ~np.isnan(labels)
             bounds = np.maximum(rule.change, _faded(self.grown, self.age))
             fine = np.where(begun, sizes <= bounds, (rule.low <= labels) & (labels <= rule.high))
-        taken = known & (fine | (self.left >= PATIENCE))
+        left = np.where(self.calm > LATELY, 0, self.left)
+        taken = known & (fine | (left >= PATIENCE))
+        left_out = known & ~taken
         shifted = taken & begun & ~fine
         self.grown = np.where(shifted, TIMES * sizes, self.grown)
         self.age[shifted] = 0
         self.level = np.where(taken, labels, self.level)
         self.waited = np.where(taken, 0, self.waited + 1)
-        self.left = np.where(taken, 0, self.left + known)
+        self.left = np.where(taken & ~fine, 0, left + left_out)
+        self.calm[left_out] = 0
         return np.where(taken, labels, np.nan)
 
     def state(self) -> Doubles:
-        """Give all that later labels are judged by: (n, 5)."""
-        return np.column_stack([self.level, self.waited, self.left, self.grown, self.age])
+        """Give all that later labels are judged by: (n, 6)."""
+        return np.column_stack([self.level, self.waited, self.left, self.calm, self.grown, self.age])
 
     def restore(self, state: Doubles) -> None:
         """Take over what :meth:`state` gave."""
-        self.level, self.waited, self.left, self.grown, self.age = state.T.copy()
+        self.level, self.waited, self.left, self.calm, self.grown, self.age = state.T.copy()
 
 
 def _faded(grown: float | Doubles, age: int | Doubles) -> Doubles:

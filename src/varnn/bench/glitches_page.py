@@ -23,8 +23,9 @@ those of the version before wild values were bounded, on the same streams. The r
 - **A label** that is further from the one before it than twice the largest change of the training labels
   is left out of what later rows are predicted from, as if it were missing; so it is also for peers and
   forecasts. Errors that are reported are the true ones.
-- **The third such label in a row** is taken: a shift that stays is followed, two rows late. The bound
-  then rises to twice the shift, and halves every thousand rows.
+- **The third such label within twenty rows** is taken: a shift that stays is followed, two rows late, and
+  so is a stream that grows wild for good. The bound then rises to twice that change, and halves every
+  thousand rows.
 - **An input** of the linear part further outside the range it was seen in than half of that range is
   taken as just that far; the network's are cut at ten deviations.
 - **Intervals** count an error as at most twice the largest they were learnt from.

@@ -28,7 +28,7 @@ from varnn.errors import ConfigError
 from varnn.export.graph import Graph, Value
 from varnn.fitted import Fitted
 from varnn.linear import LinearPart
-from varnn.outliers import HALVING, PATIENCE, TIMES, LabelFilter
+from varnn.outliers import HALVING, LATELY, PATIENCE, TIMES, LabelFilter
 from varnn.preparation import LIMIT
 
 if TYPE_CHECKING:
@@ -120,9 +120,10 @@ def _clock(graph: Graph, cycles: tuple[Cycle, ...]) -> Value:
 
 def _plausible(graph: Graph, rule: LabelFilter, label: Value) -> Value:
     """Do what `varnn.outliers.FilterStream` does: labels that are not plausible become NaN."""
-    packed = graph.state("labels", [6], np.float64)
-    begun, level, waited, left, grown, age = (packed[column] for column in range(6))
-    age = age + 1.0
+    packed = graph.state("labels", [7], np.float64)
+    begun, level, waited, left, calm, grown, age = (packed[column] for column in range(7))
+    calm, age = calm + 1.0, age + 1.0
+    left = calm.at_least(LATELY + 1.0).where(0.0, left)
     size = (label - level).apply("Abs") / (waited + 1.0)
     faded = grown * graph.node("Pow", 2.0, (age / float(HALVING)).apply("Floor") * -1.0)
     before = begun.cast(np.bool_)
@@ -131,12 +132,14 @@ def _plausible(graph: Graph, rule: LabelFilter, label: Value) -> Value:
     fine = before.both(near).either(before.opposite().both(within))
     known = label.is_missing().opposite()
     taken = known.both(fine.either(left.at_least(float(PATIENCE))))
-    shifted = taken.both(before).both(fine.opposite())
+    left_out, odd = known.both(taken.opposite()), taken.both(fine.opposite())
+    shifted = odd.both(before)
     parts = (
         taken.where(1.0, begun),
         taken.where(label, level),
         taken.where(0.0, waited + 1.0),
-        taken.where(0.0, left + known.cast(np.float64)),
+        odd.where(0.0, left + left_out.cast(np.float64)),
+        left_out.where(0.0, calm),
         shifted.where(size * TIMES, grown),
         shifted.where(0.0, age),
     )
