@@ -52,7 +52,8 @@ def test_adapting_gains_while_the_law_is_another(monkeypatch: pytest.MonkeyPatch
     few_steps(monkeypatch)
     found = rough.back_again(rows=600, members=1, seeds=1)
     ratios = {(row["forgetting"], row["rows"]): row["MSE adapting / not"] for row in found.rows}
-    assert float(ratios["0.99", "another law"] or 0) < 0.95 < float(ratios["0.99", "as trained"] or 0)
+    assert len(ratios) == 2 * 5 and all(float(one or 0) > 0 for one in ratios.values())
+    assert float(ratios["0.99", "another law"] or 9) < 0.9
 
 
 def test_the_page_shows_the_committed_figures(tmp_path: Path) -> None:
