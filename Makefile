@@ -34,7 +34,7 @@ PEERS := .venv-peers/bin
 bench-peers: .venv-peers/installed
 	for one in train score stream; do $(PEERS)/varnn bench $$one --threads 1,2 --json benchmarks/$$one.json || exit 1; done
 	$(PEERS)/varnn bench growth --json benchmarks/growth.json
-	$(PEERS)/varnn bench page $(filter-out benchmarks/robustness.json benchmarks/ladder.json benchmarks/coverage.json benchmarks/horizons.json benchmarks/streams.json benchmarks/fuzz.json,$(wildcard benchmarks/*.json)) -o docs/performance.md
+	$(PEERS)/varnn bench page $(filter-out $(foreach one,robustness ladder coverage horizons streams fuzz glitches kills store,benchmarks/$(one).json),$(wildcard benchmarks/*.json)) -o docs/performance.md
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

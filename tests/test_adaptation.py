@@ -150,3 +150,29 @@ def test_rows_together_are_rows_one_by_one(tails: int) -> None:
             adapter.learn(targets[one])
     np.testing.assert_allclose(together.state(), np.concatenate([one.state() for one in single]), rtol=1e-9)
     assert (beyond > 0) == (tails == 3)
+
+
+def test_what_was_learnt_elsewhere_is_soon_no_longer_used() -> None:
+    """A readout that followed another law must not be trusted long once the trained one is back."""
+    generator = np.random.default_rng(3)
+    hidden = generator.normal(size=(1, 3000, 3))
+    noise = 0.3 * generator.normal(size=3000)
+    how = Adaptation.of(hidden, noise, forgetting=0.999)
+    law = np.where((np.arange(3000) >= 500) & (np.arange(3000) < 2500), hidden[0, :, 0], 0.0)
+    adapter, added = Adapter(how, 1), np.empty(3000)
+    for row in range(3000):
+        added[row] = adapter.correct(hidden[:, row : row + 1], np.zeros((1, 1))).item()
+        adapter.learn(law[row : row + 1] + noise[row])
+    assert np.mean(np.square(law - added)[2000:2500]) < 0.1  # it had followed; not adapting it is 1
+    assert np.mean(np.square(added)[2560:2700]) < 0.05  # with the slow sums alone it is 0.41
+
+
+def test_a_state_from_before_there_were_fast_sums_is_taken_over() -> None:
+    generator = np.random.default_rng(0)
+    adapter = Adapter(Adaptation.of(generator.normal(size=(1, 50, 3)), np.ones(50), 0.99), 2)
+    adapter.correct(generator.normal(size=(1, 2, 3)), np.zeros((1, 2)))
+    adapter.learn(np.array([1.0, 2.0]))
+    old, other = adapter.state()[:, :-3], Adapter(adapter.adaptation, 2)
+    other.restore(old)
+    assert np.array_equal(other.change, adapter.change) and np.array_equal(other.sums[:2], adapter.sums[:2])
+    assert not other.sums[2:].any()

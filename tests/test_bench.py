@@ -27,6 +27,7 @@ OTHERS = (
     "horizons.json",
     "streams.json",
     "fuzz.json",
+    "glitches.json",
 )  # figures of other things than speed
 COMMITTED = sorted(path for path in (ROOT / "benchmarks").glob("*.json") if path.name not in OTHERS)
 

@@ -23,6 +23,7 @@ WITHOUT = {
     "bench coverage-page": "it turns JSON into a page",
     "bench horizons-page": "it turns JSON into a page",
     "bench streams-page": "it turns JSON into a page",
+    "bench glitches-page": "it turns JSON into a page",
 }
 
 

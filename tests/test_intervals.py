@@ -113,7 +113,7 @@ def test_a_tracker_does_what_its_equations_say() -> None:
                 q + 0.05 * (tau - (error <= scale * q)) for q, tau in zip(quantiles, TAUS, strict=True)
             ]
             quantiles = [max(quantiles[: place + 1]) for place in range(len(quantiles))]
-            size = abs(error) / spread.unit
+            size = min(abs(error), spread.largest) / spread.unit
             fast, slow, last = 0.8 * fast + 0.2 * size, 0.98 * slow + 0.02 * size, size
             level = 0.99 * level + 0.01 * min(abs(error) / expected, 10 * level)
 

@@ -14,6 +14,7 @@ import pytest
 
 import varnn
 from tests.cases import CASES, Case, random_panel
+from tests.test_outliers import made, wild_rows
 from tests.test_stream import fitted
 from varnn import Panel, Stream, VARNNRegressor
 from varnn.clock import clock_inputs
@@ -200,3 +201,10 @@ def test_what_cannot_be_exported_is_refused(
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'varnn\[onnx\]'"):
         model.to_onnx()
+
+
+def test_wild_values_are_left_out_as_a_stream_does() -> None:
+    inputs, labels = wild_rows()
+    model = VARNNRegressor(hidden_size=6, epochs=2, ensemble=2, window=4, random_state=0).fit(*made(1200))
+    assert model.fitted_.recipe.labels is not None
+    assert_equal_to_a_stream(model.fitted_, Panel.from_arrays(inputs[:, 0], labels[:, 0]))

@@ -17,7 +17,11 @@ would have been best on recent rows, between none and all of it ::
 
     g = clip(sum of (r - output) c / (sum of c^2 + noise), 0, 1)      sums forget too, slowly
 
-Whatever the forgetting factor, the corrected model then is hardly worse than the plain one.
+Whatever the forgetting factor, the corrected model then is hardly worse than the plain one. Such sums
+notice late that a stream has gone back to what it was: so g is also at most what sums over the last few
+dozen rows leave possible, two of their deviations above what they say ::
+
+    g <= (sum of (r - output) c + 2 sqrt(sum of ((r - output) c)^2)) / sum of c^2      sums forget fast
 
 Shapes: E members, n series in step, K hidden units.
 """
@@ -34,7 +38,10 @@ FORGETTING = (0.9999, 0.9997, 0.999)  # what "auto" chooses from
 LEAST_FORGETTING = 0.9  # a memory of ten rows
 _LEAK = 0.9998  # what was learnt from a row fades over five thousand
 _GUARD = 0.9995  # and what the guard judges by, over two thousand
+_SOON = 0.97  # and what may stop it, over thirty
+_DOUBT = 2.0  # deviations that recent rows must speak against a correction
 _BOUND = 5.0  # errors beyond so many standard deviations count as so many
+_JUDGED = 50.0  # and beyond so many where the guard judges by them
 _ROWS_AT_ONCE = 32  # that are gone through together: fewer take longer, and more too
 _RIDGE = 1e-3  # on the second moments, relative to their mean: some hidden units are hardly ever on
 
@@ -51,11 +58,15 @@ class Adaptation:
         G^-1 of each member: (E, K + 1, K + 1).
     noise
         Variance of the error that is left, in scaled units.
+    doubt
+        Deviations by which recent rows must speak against a correction; infinite in files from before they
+        were asked.
     """
 
     forgetting: float
     gain: Doubles
     noise: float
+    doubt: float = np.inf
 
     @classmethod
     def of(cls, hidden: npt.NDArray[Any], errors: Doubles, forgetting: float) -> "Adaptation":
@@ -68,11 +79,17 @@ class Adaptation:
             moments[np.diag_indices_from(moments)] += _RIDGE * np.trace(moments) / len(moments)
             inverse = np.linalg.inv(moments)
             gain[member] = (inverse + inverse.T) / 2
-        return cls(forgetting=forgetting, gain=gain, noise=float(np.mean(np.square(errors))) or 1.0)
+        noise = float(np.mean(np.square(errors))) or 1.0
+        return cls(forgetting=forgetting, gain=gain, noise=noise, doubt=_DOUBT)
 
-    def numbers(self) -> tuple[float, float]:
-        """Give what is no array: forgetting and noise."""
-        return self.forgetting, self.noise
+    def numbers(self) -> tuple[float, ...]:
+        """Give what is no array: forgetting and noise, and what is doubted, if anything is."""
+        return (self.forgetting, self.noise, *([self.doubt] if np.isfinite(self.doubt) else []))
+
+    @property
+    def judged(self) -> float:
+        """Size of an error that larger ones count as where the guard judges by them."""
+        return float(_JUDGED * self.noise**0.5) if np.isfinite(self.doubt) else np.inf
 
 
 class Adapter:
@@ -96,9 +113,10 @@ class Adapter:
         members, size, _ = adaptation.gain.shape
         self.adaptation = adaptation
         self.change = np.zeros((members, n_series, size))  # d
-        self.sums = np.zeros((2, n_series))  # of the guard
+        self.sums = np.zeros((5, n_series))  # of the guard: two slow ones, and three fast ones
+        self._memory = np.array([_GUARD, _GUARD, _SOON, _SOON, _SOON])[:, None]
         self._step = 1 - adaptation.forgetting
-        self._bound = _BOUND * adaptation.noise**0.5
+        self._bound, self._judged = _BOUND * adaptation.noise**0.5, adaptation.judged
         self._members = members
         self._features = np.ones((members, n_series, size))
         self._products = np.empty((members, n_series, size))
@@ -115,23 +133,21 @@ class Adapter:
         np.multiply(self._features, self.change, out=self._products)
         np.add.reduce(self._products, axis=-1, out=self._corrections)
         np.divide(np.add.reduce(self._corrections, axis=0), self._members, out=self._correction)
-        numerator, denominator = self.sums
-        share = numerator / (denominator + self.adaptation.noise)
-        return np.asarray(np.minimum(np.maximum(share, 0), 1) * self._correction)
+        return np.asarray(self._share(self.sums) * self._correction)
 
     def learn(self, targets: npt.NDArray[Any]) -> None:
         """Learn from the targets (n,) of the rows last corrected; NaN teaches nothing."""
         missing = np.isnan(targets)
         step: Any = self._step
         leak: Any = _LEAK
-        memory: Any = _GUARD
+        memory: Any = self._memory
         correction = self._correction
         if missing.any():
             if missing.all():
                 return
             known = ~missing
             step, correction, targets = step * known, correction * known, np.where(known, targets, 0)
-            leak, memory = np.where(known, leak, 1)[:, None], np.where(known, memory, 1)
+            leak, memory = np.where(known, leak, 1)[:, None], np.where(known, memory, 1)  # (5, n)
         errors = targets - self._outputs - self._corrections
         errors = np.minimum(np.maximum(errors, -self._bound), self._bound)
         directions = self._features @ self.adaptation.gain  # q
@@ -140,8 +156,11 @@ class Adapter:
         self.change *= leak
         self.change += directions
         self.sums *= memory
-        self.sums[0] += (targets - np.add.reduce(self._outputs, axis=0) / self._members) * correction
-        self.sums[1] += correction**2
+        left = targets - np.add.reduce(self._outputs, axis=0) / self._members
+        gain = np.minimum(np.maximum(left, -self._judged), self._judged) * correction
+        self.sums[:4:2] += gain
+        self.sums[1:4:2] += correction**2
+        self.sums[4] += gain**2
 
     def follow(
         self,
@@ -172,12 +191,24 @@ class Adapter:
         news = _times(directions.swapaxes(-1, -2), left[:, -1] * steps * errors)
         self.change[:, series] = kept[:, -1:] * change + news
         correction = (start + _times(reach, errors)).mean(axis=0)
-        kept, left = _fading(known, _GUARD)
-        gained = known * np.stack([(labels - outputs.mean(axis=0)) * correction, correction**2])
-        sums = kept * self.sums[:, series, None] + _times(left, gained)  # (2, n, B + 1)
+        error = np.clip(labels - outputs.mean(axis=0), -self._judged, self._judged)
+        gain = error * correction
+        gained = known * np.stack([gain, correction**2, gain**2])
+        sums = np.empty((5, len(known), known.shape[1] + 1))  # (5, n, B + 1)
+        for some, factor in ((slice(2), _GUARD), (slice(2, 5), _SOON)):
+            kept, left = _fading(known, factor)
+            sums[some] = kept * self.sums[some, series, None] + _times(left, gained[: len(sums[some])])
         self.sums[:, series] = sums[:, :, -1]
-        share = np.clip(sums[0, :, :-1] / (sums[1, :, :-1] + self.adaptation.noise), 0, 1)
-        return np.asarray(share * correction, np.float64)
+        return np.asarray(self._share(sums[:, :, :-1]) * correction, np.float64)
+
+    def _share(self, sums: Doubles) -> Doubles:
+        """Give the share of corrections to use, g, from the sums before them: (5, any) -> (any)."""
+        gained, size, lately, recent, spread = sums
+        share = np.minimum(np.maximum(gained / (size + self.adaptation.noise), 0), 1)
+        if not np.isfinite(self.adaptation.doubt):
+            return np.asarray(share)
+        most = np.maximum(lately + self.adaptation.doubt * np.sqrt(spread), 0)
+        return np.asarray(np.divide(most, recent, out=share, where=share * recent > most))
 
     def _bounded(self, reach: Doubles, wanted: Doubles, known: npt.NDArray[np.bool_]) -> Doubles:
         """Solve for the errors (E, n, B): all at once, or where one is beyond its bound row after row."""
@@ -193,15 +224,17 @@ class Adapter:
         return np.asarray(errors, np.float64)
 
     def state(self) -> Doubles:
-        """Give all that later corrections depend on: (n, E (K + 1) + 2)."""
+        """Give all that later corrections depend on: (n, E (K + 1) + 5)."""
         members, series, size = self.change.shape
         return np.column_stack([self.change.swapaxes(0, 1).reshape(series, members * size), *self.sums])
 
     def restore(self, state: Doubles) -> None:
         """Take over what :meth:`state` gave."""
         members, series, size = self.change.shape
-        self.change[...] = state[:, :-2].reshape(series, members, size).swapaxes(0, 1)
-        self.sums[...] = state[:, -2:].T
+        change, sums = np.split(state, [members * size], axis=1)
+        self.change[...] = change.reshape(series, members, size).swapaxes(0, 1)
+        self.sums[:] = 0  # snapshots from before there were fast ones hold two
+        self.sums[: sums.shape[1]] = sums.T
 
 
 def corrections(

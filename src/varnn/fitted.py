@@ -193,6 +193,8 @@ class Fitted:
         learning = [] if self.adaptation is None else [self.adaptation.gain, *self.adaptation.numbers()]
         if self.spread is not None:
             learning += [self.spread.weights, self.spread.quantiles, self.spread.unit]
+            if np.isfinite(self.spread.largest):  # files from before it keep their fingerprint
+                learning.append(self.spread.largest)
         for array in (*self.weights.as_dict().values(), *self.recipe.arrays().values(), *learning):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()

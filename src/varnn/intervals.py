@@ -39,6 +39,7 @@ _RATE = 0.05  # of tracking, in units of the scale
 _NEWS = np.array([0.2, 0.02, 1.0])  # weight of the last |error| in its running means: fast, slow, itself
 _LEVEL_NEWS = 0.01  # and that of the last |error| / scale in m, where
 _LARGEST = 10.0  # one error counts as no more than so many times what was expected
+_TIMES = 2.0  # the largest error that was learnt from: what is beyond counts as so much
 _LEAST = 0.05  # of the usual size: errors below it are all alike
 _RIDGE = 0.1  # on regressors of unit variance
 _STEPS = 20  # of Fisher scoring, which is at rest after about ten
@@ -69,11 +70,15 @@ class Spread:
         Usual size of an error: its median on validation rows.
     quantiles
         Of error / scale on validation rows, at `TAUS`: (T,).
+    largest
+        Size of an error that larger ones count as in the running means: twice the largest that was learnt
+        from, so that one wild label does not widen intervals for long. m_t follows errors that stay large.
     """
 
     weights: Doubles
     unit: float
     quantiles: Doubles
+    largest: float = np.inf
 
     @classmethod
     def of(
@@ -103,7 +108,13 @@ class Spread:
         ratios = later_errors / scales
         ratios /= _levels(ratios, later_starts)
         quantiles = np.quantile(ratios[~np.isnan(ratios)], TAUS)
-        return cls(weights=np.concatenate([share * direction, others]), unit=unit, quantiles=quantiles)
+        largest = _TIMES * float(np.fmax.reduce(np.abs(errors), initial=np.nanmax(sizes)))
+        return cls(
+            weights=np.concatenate([share * direction, others]),
+            unit=unit,
+            quantiles=quantiles,
+            largest=largest or np.inf,
+        )
 
     def moved(self, before: Seen, after: Seen) -> "Spread":
         """Give the spread of another network from what both show on training rows: hidden, errors, starts.
@@ -175,7 +186,8 @@ class Tracker:
         quantiles += _RATE * (TAUS - hit)
         np.maximum.accumulate(quantiles, axis=1, out=quantiles)  # quantiles never cross
         sizes = np.abs(errors)
-        means += _NEWS * ((sizes / (_LEAST * self.spread.unit))[:, None] - means)
+        recent = np.minimum(sizes, self.spread.largest) / (_LEAST * self.spread.unit)
+        means += _NEWS * (recent[:, None] - means)
         level += _LEVEL_NEWS * (np.minimum(sizes / expected, _LARGEST * level) - level)
         self._state[rows] = state
 
@@ -196,7 +208,8 @@ def follow(
     told, scales = np.log1p(hidden, dtype=np.float64), np.empty(len(errors))
     for one, (begin, end) in zip(state, pairwise(starts), strict=True):
         rows = slice(begin, end)
-        recent = _running_sizes(sizes[rows] / (_LEAST * spread.unit), one[len(TAUS) : -1])
+        bounded = np.minimum(sizes[rows], spread.largest)
+        recent = _running_sizes(bounded / (_LEAST * spread.unit), one[len(TAUS) : -1])
         expected = spread.scales(np.column_stack([told[rows], np.log1p(recent[:-1])]))
         level = _running_level(sizes[rows] / expected, one[-1])
         scales[rows] = expected * level[:-1]

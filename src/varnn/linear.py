@@ -6,9 +6,10 @@ With f_t the last label known before row t, and the changes d_t = f_t - f_t-1, r
 
 Regressing the change y_t - f_t, and not the level, makes ridge shrink towards persistence: on a stream
 near a random walk that is the safe side. For a stream that leaves the range it was trained in, the term
-a f_t stays at what it is at the edge of that range: the pull back grows no further. What the
-anchor leaves, y_t - anchor_t, is the network's target; f_t and the step anchor_t - f_t are two more
-inputs to it.
+a f_t stays at what it is at the edge of that range: the pull back grows no further. An input further
+outside the range it was seen in than half of that range is taken as just that far, for the same reason.
+What the anchor leaves, y_t - anchor_t, is the network's target; f_t and the step anchor_t - f_t are two
+more inputs to it.
 
 How many labels and inputs to look back on, and how strong the ridge is, is chosen on validation rows.
 All candidates share one matrix of moments of the training rows and one of the validation rows, so that
@@ -23,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.grouping import IntArray
+from varnn.outliers import bounded
 from varnn.panel import FloatArray, Panel
 from varnn.stretches import carrying, stretches
 
@@ -35,6 +37,7 @@ DEFAULT = (24, 0, 1e-3)  # where there are no rows to choose on
 ENOUGH = 500  # validation rows to choose a form by; with fewer, one that is better by less than
 CHANCE = 0.1  # this share, times how many are lacking, is not preferred to a simpler one
 MOST_REGRESSORS = 512  # candidates with more are left out: they take long and overfit
+BEYOND = 0.5  # of the range it was seen in, either way: how far outside an input is still taken as it is
 ADDED_INPUTS = ("last label", "linear step")
 _ROWS_AT_ONCE = 8192
 
@@ -55,6 +58,8 @@ class LinearPart:
         Coefficients c of the inputs now, one row ago, ...: (lags + 1, D), without rows if inputs are unseen.
     ridge
         The penalty it was fitted with.
+    input_low, input_high
+        Bounds of the inputs: (D,); None in files from before there were any.
 
     Examples
     --------
@@ -72,6 +77,8 @@ class LinearPart:
     of_changes: Doubles
     of_inputs: Doubles
     ridge: float = 0.0
+    input_low: Doubles | None = None
+    input_high: Doubles | None = None
 
     @classmethod
     def fit(cls, training: Panel, validation: Panel | None) -> "LinearPart":
@@ -105,14 +112,24 @@ class LinearPart:
                 if slack
                 else int(errors.argmin())
             )
-        return replace(layout.fold(*parts[best]), ridge=forms[best][2])
+        seen = [training] if validation is None else [training, validation]
+        found = replace(layout.fold(*parts[best]), ridge=forms[best][2])
+        return found._with_bounds(*seen)
 
     def refitted(self, training: Panel) -> "LinearPart":
         """Fit the same form to other rows."""
         layout = _Layout.of(training)
         columns = layout.columns(len(self.of_changes), len(self.of_inputs) - 1)
         found = layout.fold(*_moments(training, layout).solve(columns, self.ridge))
-        return replace(found, ridge=self.ridge)
+        return replace(found, ridge=self.ridge)._with_bounds(training)
+
+    def _with_bounds(self, *panels: Panel) -> "LinearPart":
+        """Bound the inputs so that no row of these panels is touched."""
+        rows = [one.inputs for one in panels if len(one)]
+        low = np.min([np.minimum.reduce(one) for one in rows], axis=0).astype(np.float64)
+        high = np.max([np.maximum.reduce(one) for one in rows], axis=0).astype(np.float64)
+        beyond = BEYOND * (high - low)
+        return replace(self, input_low=low - beyond, input_high=high + beyond)
 
     @property
     def reach(self) -> int:
@@ -127,7 +144,7 @@ class LinearPart:
         for lag, weight in enumerate(self.of_changes):
             earlier = rows - lag
             anchors += np.where(earlier >= panel.first_rows, change[np.maximum(earlier, 0)], 0) * weight
-        projected = panel.inputs @ self.of_inputs.T
+        projected = bounded(panel.inputs, self.input_low, self.input_high) @ self.of_inputs.T
         for lag, column in enumerate(projected.T):
             anchors += column[np.maximum(rows - lag, panel.first_rows)]
         return np.asarray(anchors)
@@ -178,7 +195,7 @@ class LinearStream:
         part, last = self.part, self.last
         anchor = last + part.of_last * last.clip(part.low, part.high) + part.constant + self.ahead[:, 0]
         if len(part.of_inputs):
-            np.dot(inputs, self._of_inputs, out=self._projected)
+            np.dot(bounded(inputs, part.input_low, part.input_high), self._of_inputs, out=self._projected)
             # Before a series begins its first row stands in for the inputs.
             anchor += self._projected[:, 0] if self.started else self._projected.sum(axis=1)
         return np.asarray(anchor)

@@ -44,10 +44,11 @@ _OVERFLOW = 1e30  # float32 ends at 3e38, and inputs may be some millions of tim
 
 
 def _is_adaptation(value: Any) -> bool:
-    if not isinstance(value, list) or len(value) != 2:
+    if not isinstance(value, list) or len(value) not in (2, 3):
         return False
-    forgetting, noise = value
-    return number(LEAST_FORGETTING, 1, below=True).holds(forgetting) and _positive.holds(noise)
+    forgetting, noise, *doubt = value
+    known = number(LEAST_FORGETTING, 1, below=True).holds(forgetting) and _positive.holds(noise)
+    return known and all(number(0, 1e6).holds(one) for one in doubt)
 
 
 def _is_history(value: Any) -> bool:
@@ -85,7 +86,7 @@ _MODEL: dict[str, Rule] = {
     "series": names,
     "summary": table,
     "spread": optional(_positive),
-    "adaptation": optional(Rule("a forgetting factor and a variance", _is_adaptation)),
+    "adaptation": optional(Rule("a forgetting factor, a variance and a doubt", _is_adaptation)),
 }
 _LATER: dict[str, Rule] = {  # of these what is there: files from before lack them
     "time_name": optional(text),
@@ -143,6 +144,12 @@ _LINEAR_ARRAYS = {
 _OPTIONAL_ARRAYS = {  # older files lack them
     "recipe.scaling.input_limit": Numbers("1", 1e-3, LIMIT),
     "recipe.linear.ridge": Numbers("1", 0.0),
+    "recipe.linear.input_low": Numbers("I"),
+    "recipe.linear.input_high": Numbers("I"),
+    "recipe.labels.change": Numbers("1", 0.0),
+    "recipe.labels.low": Numbers("1"),
+    "recipe.labels.high": Numbers("1"),
+    "spread.largest": Numbers("1", 0.0, np.inf),
 }
 _FORECASTER_ARRAYS = {
     "shares": Numbers("H", 0.0, 1.0),

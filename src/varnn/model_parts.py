@@ -34,6 +34,7 @@ def parts_of(fitted: Fitted) -> tuple[Tensors, Facts]:
     spread = fitted.spread
     if spread is not None:
         tensors |= {"spread.weights": spread.weights, "spread.quantiles": spread.quantiles}
+        tensors["spread.largest"] = np.array([spread.largest])
     return tensors, {
         "spread": None if spread is None else spread.unit,
         "adaptation": None if adaptation is None else adaptation.numbers(),
@@ -121,14 +122,20 @@ def _pair(numbers: list[float] | None) -> tuple[float, float] | None:
 def _adaptation(numbers: list[float] | None, tensors: Tensors) -> Adaptation | None:
     if numbers is None:
         return None
-    forgetting, noise = numbers
-    return Adaptation(forgetting=forgetting, gain=tensors["adaptation.gain"], noise=noise)
+    forgetting, noise, *doubt = numbers
+    known = {"doubt": doubt[0]} if doubt else {}
+    return Adaptation(forgetting=forgetting, gain=tensors["adaptation.gain"], noise=noise, **known)
 
 
 def _spread(unit: float | None, tensors: Tensors) -> Spread | None:
     if unit is None:
         return None
-    return Spread(unit=unit, weights=tensors["spread.weights"], quantiles=tensors["spread.quantiles"])
+    return Spread(
+        unit=unit,
+        weights=tensors["spread.weights"],
+        quantiles=tensors["spread.quantiles"],
+        largest=tensors["spread.largest"].item() if "spread.largest" in tensors else np.inf,
+    )
 
 
 def _tail(prefix: str, tensors: Tensors) -> Tail:

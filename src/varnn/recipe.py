@@ -2,6 +2,7 @@
 
 ::
 
+    wild labels left out (`varnn.outliers`)
     inputs, gaps filled (or none at all)  +  clock  +  peers  ->  linear part split off  ->  scaled
     prediction  =  anchor of the linear part  +  the network's output, unscaled
 
@@ -19,13 +20,14 @@ import numpy.typing as npt
 from varnn.clock import Cycle, clock_inputs, clock_names
 from varnn.errors import DataError
 from varnn.linear import ADDED_INPUTS, LinearPart, LinearStream, last_labels
+from varnn.outliers import FilterStream, LabelFilter
 from varnn.panel import FloatArray, Panel
 from varnn.peers import PEER_INNOVATION, PEER_INPUTS, mean_of_others, mean_of_others_now
 from varnn.preparation import Fill, Scale, Scaling, fill_gaps
 from varnn.stretches import ROWS_AT_ONCE, Stretch, carrying, stretches
 
 Doubles = npt.NDArray[np.float64]
-_Part = TypeVar("_Part", Scaling, LinearPart)
+_Part = TypeVar("_Part", Scaling, LinearPart, LabelFilter)
 
 
 class Prepared(NamedTuple):
@@ -53,6 +55,9 @@ class Recipe:
         The linear part, or None.
     peers
         Whether a row sees the other series; needs a linear part.
+    labels
+        Which labels later rows are predicted from; None takes all. Comes with a linear part, as a network
+        alone forgets a label after a window.
 
     Examples
     --------
@@ -70,6 +75,7 @@ class Recipe:
     clock: tuple[Cycle, ...] = ()
     linear: LinearPart | None = None
     peers: bool = False
+    labels: LabelFilter | None = None
 
     @classmethod
     def of(
@@ -89,14 +95,17 @@ class Recipe:
         recipe = cls(scaling=given, fill=fill, lead=given.input_lead, blind=blind, clock=clock, peers=peers)
         if linear:
             judged = None if validation is None else recipe._filled(validation)
-            recipe = replace(recipe, linear=LinearPart.fit(recipe._filled(training), judged))
+            part = LinearPart.fit(recipe._filled(training), judged)
+            seen = [training] if validation is None else [training, validation]
+            recipe = replace(recipe, linear=part, labels=LabelFilter.of(*seen))
         return recipe._scaled(training, scale)
 
     def refitted(self, training: Panel, scale: Scale) -> "Recipe":
         """Learn anew from other rows, in the form that was chosen before."""
         recipe = replace(self, lead=Scaling.of(training, scale).input_lead)
         if self.linear is not None:
-            recipe = replace(recipe, linear=self.linear.refitted(recipe._filled(training)))
+            part = self.linear.refitted(recipe._filled(training))
+            recipe = replace(recipe, linear=part, labels=LabelFilter.of(training))
         return recipe._scaled(training, scale)
 
     def _scaled(self, training: Panel, scale: Scale) -> "Recipe":
@@ -128,6 +137,10 @@ class Recipe:
                 anchors[one.rows] = levels
         return replace(panel, inputs=inputs, target=target, input_names=names)
 
+    def plausible(self, panel: Panel) -> Panel:
+        """Leave out labels that are not plausible, as all of the below does by itself."""
+        return panel if self.labels is None else self.labels(panel)
+
     def anchors(self, panel: Panel) -> Doubles:
         """Give the anchors of a panel's rows alone: (N,)."""
         anchors = np.empty(len(panel))
@@ -144,6 +157,7 @@ class Recipe:
             yield one._replace(panel=self.scaling.apply(one.panel)), anchors
 
     def _unscaled(self, panel: Panel, *, most: int, lead: int = 0) -> Iterator[tuple[Stretch, Doubles]]:
+        panel = self.plausible(panel)
         if self.fill == "interpolate":  # that looks ahead
             rest, anchors = self._split(self._filled(panel))
             for one in stretches(rest, most=most, lead=lead):
@@ -185,13 +199,16 @@ class Recipe:
 
     def arrays(self) -> dict[str, Doubles]:
         """Give all numbers by name, as arrays for a file."""
-        parts: list[tuple[str, Scaling | LinearPart]] = [("scaling", self.scaling)]
+        parts: list[tuple[str, Scaling | LinearPart | LabelFilter]] = [("scaling", self.scaling)]
         if self.linear is not None:
             parts.append(("linear", self.linear))
+        if self.labels is not None:
+            parts.append(("labels", self.labels))
         return {"lead": np.asarray(self.lead, np.float64)} | {
             f"{name}.{field.name}": np.atleast_1d(np.asarray(getattr(part, field.name), np.float64))
             for name, part in parts
             for field in fields(part)
+            if getattr(part, field.name) is not None
         }
 
     @classmethod
@@ -205,6 +222,7 @@ class Recipe:
             clock=tuple(facts["clock"]),
             linear=_from_arrays(LinearPart, "linear", arrays) if "linear.mean" in arrays else None,
             peers=bool(facts["peers"]),
+            labels=_from_arrays(LabelFilter, "labels", arrays) if "labels.change" in arrays else None,
         )
 
     def _seen(self, panel: Panel) -> Panel:
@@ -270,6 +288,7 @@ class RecipeStream:
             )
         self.recipe = recipe
         self.linear = None if recipe.linear is None else LinearStream(recipe.linear, n_series)
+        self._filter = None if recipe.labels is None else FilterStream(recipe.labels, n_series)
         self._given = 0 if recipe.blind else n_inputs
         self._cycles = self._given + len(clock_names(recipe.clock))
         self._enriched = self._cycles + recipe.peers * len(PEER_INPUTS)
@@ -301,9 +320,14 @@ class RecipeStream:
         return values
 
     def observe(self, labels: FloatArray) -> FloatArray:
-        """Take in the labels (n,) of the rows prepared last; give the network's own target for them."""
+        """Take in the labels (n,) of the rows prepared last; give the network's own target for them.
+
+        That is missing where the label is, or is not plausible.
+        """
         if self.linear is None:
             return labels
+        if self._filter is not None:
+            labels = self._filter(labels)
         self._innovation = labels - self.anchors
         self.linear.observe(labels)
         return self._innovation
@@ -312,13 +336,18 @@ class RecipeStream:
         """Give all that later rows depend on: (n, any)."""
         if self.linear is None:
             return np.empty((len(self.values), 0))
-        return np.column_stack([self._innovation, self.linear.state()])
+        filtered = [] if self._filter is None else [self._filter.state()]
+        return np.column_stack([self._innovation, *filtered, self.linear.state()])
 
     def restore(self, state: Doubles) -> None:
         """Take over what :meth:`state` gave."""
         if self.linear is not None:
             self._innovation = state[:, 0].copy()
-            self.linear.restore(state[:, 1:])
+            first = 1
+            if self._filter is not None:
+                first += self._filter.state().shape[1]
+                self._filter.restore(state[:, 1:first])
+            self.linear.restore(state[:, first:])
 
 
 def _from_arrays(kind: type[_Part], prefix: str, arrays: Mapping[str, Doubles]) -> _Part:

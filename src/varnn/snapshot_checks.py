@@ -5,17 +5,20 @@ fresh one, once its number of series is known to be true.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from varnn.fitted import Fitted
 from varnn.intervals import TAUS
 from varnn.model_checks import Checks, Facts, Numbers, Tensors
+from varnn.outliers import FILTER_NUMBERS
 from varnn.rules import Rule, listed, names, number, optional, table, text, whole
 
 _MOST_STATELESS = 100_000  # series of a window of one row, whose states take no room in a file
 _LARGE = 1e120  # of what labels up to 1e100 leave behind
 _LARGEST = {"states": 1e20, "adapter": 1e60}  # of a memory after labels however wild
+_FAST_SUMS = 3  # of an adapter's guard, the last of its numbers
 _COUNT = whole(0, 1 << 53)
 _SNAPSHOT: dict[str, Rule] = {
     "steps": _COUNT,
@@ -73,13 +76,18 @@ def check_header(tensors: Tensors, header: Facts, fitted: Fitted, what: str) -> 
         checks.fail(f"it has {n_series} series, and no states of them")
 
 
-def check_states(tensors: Tensors, fresh: Tensors, what: str) -> None:
+def check_states(tensors: Tensors, fresh: Tensors, fitted: Fitted, what: str) -> None:
     """Hold the arrays of a snapshot against those of a stream that has just begun."""
     checks = Checks(what)
     if not any(name.startswith("recent.") for name in tensors):  # it was taken without a forecaster
         fresh = {name: one for name, one in fresh.items() if not name.startswith("recent.")}
     if "known" not in tensors:  # it was taken when streams refused gaps
         fresh = {name: one for name, one in fresh.items() if name != "known"}
+    before = (
+        "adapter" in tensors and "adapter" in fresh and _is_of_two_sums(tensors["adapter"], fresh["adapter"])
+    )
+    if before:
+        fresh = {**fresh, "adapter": fresh["adapter"][:, :-_FAST_SUMS]}
     for name, like in fresh.items():
         most = _LARGEST.get(name, _LARGE)
         shape, floats = ",".join(map(str, like.shape)), like.dtype.kind == "f"
@@ -87,9 +95,14 @@ def check_states(tensors: Tensors, fresh: Tensors, what: str) -> None:
         array = checks.array(tensors, name, must, {str(size): size for size in like.shape})
         if floats and name != "recent.inputs" and (np.isnan(array) & ~np.isnan(like)).any():
             checks.fail(f"its array {name!r} holds numbers that are none")
-    if "recipe" in fresh and not np.isin(tensors["recipe"][:, 1:3], (0, 1)).all():
-        checks.fail("its array 'recipe' says neither yes nor no")
-    if "adapter" in fresh and (tensors["adapter"][:, -1] < 0).any():
+    if "recipe" in fresh:
+        filtered = FILTER_NUMBERS if fitted.recipe.labels is not None else 0
+        if not np.isin(tensors["recipe"][:, 1 + filtered : 3 + filtered], (0, 1)).all():
+            checks.fail("its array 'recipe' says neither yes nor no")
+        counts = tensors["recipe"][:, 2 : 1 + filtered]  # and a bound: all but the level
+        if (counts < 0).any() or (counts[:, [0, 1, 2, 4][: counts.shape[1]]] > 1 << 53).any():
+            checks.fail("its array 'recipe' holds counts that are none")
+    if "adapter" in fresh and (tensors["adapter"][:, [-1] if before else [-4, -2, -1]] < 0).any():
         checks.fail("its array 'adapter' holds a sum of squares below zero")
     if "tracker" in fresh:
         quantiles, sizes = np.split(tensors["tracker"], [len(TAUS)], axis=1)
@@ -97,6 +110,11 @@ def check_states(tensors: Tensors, fresh: Tensors, what: str) -> None:
             checks.fail("its array 'tracker' holds quantiles that fall, or sizes below zero")
     if "recent.seen" in fresh and not _COUNT.holds(tensors["recent.seen"][0]):
         checks.fail("its array 'recent.seen' is no number of rows")
+
+
+def _is_of_two_sums(array: Any, fresh: Any) -> bool:
+    """Tell whether the state of an adapter is from before recent rows were asked."""
+    return bool(array.ndim == 2 and array.shape[1] == fresh.shape[1] - _FAST_SUMS)
 
 
 def check_group(tensors: Tensors, header: Facts, what: str) -> None:

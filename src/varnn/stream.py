@@ -22,13 +22,14 @@ from varnn.forecast import Forecast, Forecaster
 from varnn.forecast.recent import Recent
 from varnn.intervals import Interval, Tracker, check_levels, known_spread
 from varnn.monitor import Event, Monitor
-from varnn.panel import FloatArray
+from varnn.panel import _LARGEST, FloatArray
 from varnn.preparation import LIMIT
 from varnn.recipe import RecipeStream
 from varnn.rules import optional, whole
 from varnn.snapshot_checks import check_header, check_states
 from varnn.stream_cell import Block, Matrices, Scratch
 
+_TOO_LARGE = f"{{}} must be finite and at most {_LARGEST:g} in size; {{}}. Correct it, or leave it out."
 _BLOCK = 128  # series at a time: with a window of 5 and 128 hidden units they fit into 1 MB of cache
 
 
@@ -258,7 +259,7 @@ class Stream:
         try:
             if header["monitor"] is not None:
                 stream.watch(**header["monitor"])
-            check_states(tensors, stream._states(), what)
+            check_states(tensors, stream._states(), fitted, what)
             stream._take_over(tensors, header)
         except (ConfigError, DataError) as error:
             raise ModelFileError(f"{what} is damaged or was not written by this library: {error}") from None
@@ -340,12 +341,11 @@ class Stream:
         return values
 
     def _without_gaps(self, x: FloatArray) -> FloatArray:
-        """Fill missing inputs as `varnn.preparation.fill_gaps` does; refuse infinity."""
+        """Fill missing inputs as `varnn.preparation.fill_gaps` does; refuse what a panel would refuse."""
         flat = x.ravel()
-        if math.isfinite(flat.dot(flat)):  # quicker than to look at each
+        if flat.dot(flat) <= _LARGEST**2:  # quicker than to look at each
             return x
-        if np.isinf(x).any():
-            raise DataError(f"x must be finite; position {np.argwhere(np.isinf(x))[0].tolist()} is not.")
+        _refuse_huge(x)
         missing, fill = np.isnan(x), self.model.recipe.fill
         if fill not in ("forward", "zero") and missing.any():
             place = np.argwhere(missing)[0].tolist()
@@ -369,8 +369,8 @@ class Stream:
             label = math.nan if y is None else float(y)
         except (TypeError, ValueError):
             raise DataError(f"y must be a number, None or NaN; got {y!r}.") from None
-        if math.isinf(label):
-            raise DataError("y must be finite, or NaN where the label is missing; got infinity.")
+        if abs(label) > _LARGEST:
+            raise DataError(_TOO_LARGE.format("y", f"got {label:g}"))
         return label
 
     def _labels(self, y: Any) -> npt.NDArray[np.float64]:
@@ -380,8 +380,9 @@ class Stream:
             raise DataError("y must hold numbers, None or NaN only.") from None
         if labels.shape != (self.n_series,):
             raise DataError(f"y must have shape ({self.n_series},); got {labels.shape}.")
-        if np.isinf(labels).any():
-            raise DataError("y must be finite, or NaN where the label is missing; it holds infinity.")
+        if (np.abs(labels) > _LARGEST).any():
+            series = int(np.argmax(np.abs(labels) > _LARGEST))
+            raise DataError(_TOO_LARGE.format("y", f"that of series {series} is {labels[series]:g}"))
         return labels
 
     def _advance(self, given: FloatArray, time: Any) -> None:
@@ -470,3 +471,11 @@ class Stream:
             self._adapter.learn(np.where(missing, np.nan, levels))
         for block, rows in zip(self._blocks, self._rows, strict=True):
             block.remember(levels[rows], missing[rows] if some else None)
+
+
+def _refuse_huge(values: FloatArray) -> None:
+    """Refuse inputs that a panel would refuse; NaN passes."""
+    beyond = np.abs(values) > _LARGEST
+    if beyond.any():
+        place = np.argwhere(beyond)[0].tolist()
+        raise DataError(_TOO_LARGE.format("x", f"position {place} is not"))

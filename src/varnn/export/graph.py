@@ -82,6 +82,18 @@ class Value:
         """Tell where the tensor is no smaller."""
         return self.graph.node("GreaterOrEqual", self, other, dtype=np.bool_)
 
+    def both(self, other: "Value") -> "Value":
+        """Tell where two tensors of truth values are true."""
+        return self.graph.node("And", self, other)
+
+    def either(self, other: "Value") -> "Value":
+        """Tell where one of two tensors of truth values is true, or both."""
+        return self.graph.node("Or", self, other)
+
+    def opposite(self) -> "Value":
+        """Tell where a tensor of truth values is not true."""
+        return self.graph.node("Not", self)
+
     def where(self, then: "Operand", otherwise: "Operand") -> "Value":
         """Choose by a tensor of truth values; one of the two must be a tensor of the graph."""
         dtype = next(one.dtype for one in (then, otherwise) if isinstance(one, Value))

@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from varnn.adaptation import _BOUND, _GUARD, _LEAK, Adaptation
+from varnn.adaptation import _BOUND, _GUARD, _LEAK, _SOON, Adaptation
 from varnn.clock import _MONDAY, _SECONDS, Cycle
 from varnn.errors import ConfigError
 from varnn.export.graph import Graph, Value
 from varnn.fitted import Fitted
 from varnn.linear import LinearPart
+from varnn.outliers import HALVING, LATELY, PATIENCE, TIMES, LabelFilter
 from varnn.preparation import LIMIT
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ def step(model: Fitted, description: str = "") -> "onnx.ModelProto":
     network = _Network(graph, model)
     readout = None if model.adaptation is None else _Readout(graph, model.adaptation)
 
+    if recipe.labels is not None:
+        label = _plausible(graph, recipe.labels, label)
     target = label if linear is None else linear.observe(label)
     level = ((target - scaling.target_offset) / scaling.target_scale).clip(-LIMIT, LIMIT)
     missing = label.is_missing()
@@ -115,6 +118,35 @@ def _clock(graph: Graph, cycles: tuple[Cycle, ...]) -> Value:
     return graph.join(*(one.spread(1) for one in columns))
 
 
+def _plausible(graph: Graph, rule: LabelFilter, label: Value) -> Value:
+    """Do what `varnn.outliers.FilterStream` does: labels that are not plausible become NaN."""
+    packed = graph.state("labels", [7], np.float64)
+    begun, level, waited, left, calm, grown, age = (packed[column] for column in range(7))
+    calm, age = calm + 1.0, age + 1.0
+    left = calm.at_least(LATELY + 1.0).where(0.0, left)
+    size = (label - level).apply("Abs") / (waited + 1.0)
+    faded = grown * graph.node("Pow", 2.0, (age / float(HALVING)).apply("Floor") * -1.0)
+    before = begun.cast(np.bool_)
+    within = label.at_least(rule.low).both((label * -1.0).at_least(-rule.high))
+    near = graph.node("Max", faded, rule.change).at_least(size)
+    fine = before.both(near).either(before.opposite().both(within))
+    known = label.is_missing().opposite()
+    taken = known.both(fine.either(left.at_least(float(PATIENCE))))
+    left_out, odd = known.both(taken.opposite()), taken.both(fine.opposite())
+    shifted = odd.both(before)
+    parts = (
+        taken.where(1.0, begun),
+        taken.where(label, level),
+        taken.where(0.0, waited + 1.0),
+        odd.where(0.0, left + left_out.cast(np.float64)),
+        left_out.where(0.0, calm),
+        shifted.where(size * TIMES, grown),
+        shifted.where(0.0, age),
+    )
+    graph.carry("labels", graph.join(*(one.spread(1) for one in parts)))
+    return taken.where(label, np.float64(np.nan))
+
+
 class _Linear:
     """The linear part of n series in step.
 
@@ -148,6 +180,9 @@ class _Linear:
         part = self.part
         if len(part.of_inputs):
             inputs = self.graph.join(*columns)
+            if part.input_low is not None and part.input_high is not None:
+                inputs = self.graph.node("Max", inputs, part.input_low)
+                inputs = self.graph.node("Min", inputs, part.input_high)
             sums = self.of_inputs[:, ::-1].cumsum(axis=1)[:, ::-1]
             begun = self.begun.spread(1).cast(np.bool_)
             self.ahead = self.ahead + begun.where(inputs @ self.of_inputs, inputs @ sums)
@@ -235,7 +270,7 @@ class _Readout:
         self.change = graph.state("readout", [members, size], np.float64)  # d
         self.features = graph.state("features", [members, size], np.float64)  # phi, of the open step
         self.outputs = graph.state("outputs", [members], np.float64)
-        self.sums = graph.state("guard", [2], np.float64)
+        self.sums = graph.state("guard", [5], np.float64)
 
     def learn(self, target: Value, missing: Value) -> None:
         """Learn from targets (n,)."""
@@ -248,9 +283,12 @@ class _Readout:
         gain = errors * step / ((directions * self.features).sum(axis=2) * step + 1.0)
         changed = self.change * _LEAK + directions * gain.spread(2)
         self.change = alone.spread(2).where(self.change, changed)
-        correction, error = corrections.mean(axis=1), target - self.outputs.mean(axis=1)
-        news = self.graph.join((error * correction).spread(1), (correction * correction).spread(1))
-        self.sums = alone.where(self.sums, self.sums * _GUARD + news)
+        correction = corrections.mean(axis=1)
+        error = (target - self.outputs.mean(axis=1)).clip(-how.judged, how.judged)
+        gain = error * correction
+        news = [one.spread(1) for one in (gain, correction * correction, gain * gain)]
+        memory = np.array([_GUARD, _GUARD, _SOON, _SOON, _SOON])
+        self.sums = alone.where(self.sums, self.sums * memory + self.graph.join(*news[:2], *news))
 
     def correct(self, hidden: Value, outputs: Value) -> Value:
         """Give what to add to the mean output (n,)."""
@@ -258,7 +296,12 @@ class _Readout:
         constant = np.zeros(self.adaptation.gain.shape[1])
         constant[-1] = 1
         features = hidden.padded(axis=2, axes=3) + constant
-        share = (self.sums[0] / (self.sums[1] + self.adaptation.noise)).clip(0, 1)
+        gained, size, lately, recent, spread = (self.sums[column] for column in range(5))
+        share = (gained / (size + self.adaptation.noise)).clip(0, 1)
+        if np.isfinite(self.adaptation.doubt):
+            most = self.graph.node("Max", lately + spread.apply("Sqrt") * self.adaptation.doubt, 0.0)
+            doubted = most.at_least(share * recent).opposite()
+            share = doubted.where(most / recent, share)
         values = {"readout": self.change, "features": features, "outputs": outputs, "guard": self.sums}
         for name, value in values.items():
             self.graph.carry(name, value)

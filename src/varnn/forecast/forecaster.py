@@ -181,7 +181,8 @@ class Forecaster:
         rows, network, direct = foreseen(panel, self.known), self.network, self.direct
         prepared = network.prepared(rows)
         blind = network.recipe.blind
-        sight = Sight.of(rows, prepared.panel, self.known, blind=blind, mean=direct.mean)
+        plausible = network.recipe.plausible(rows)  # as the rows prepared are
+        sight = Sight.of(plausible, prepared.panel, self.known, blind=blind, mean=direct.mean)
         anchors, added = np.empty((len(panel), self.horizon)), np.empty((len(panel), self.horizon))
         anchors[:, 0] = prepared.anchors
         for some in sight.chunks(np.arange(len(panel))):

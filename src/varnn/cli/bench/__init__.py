@@ -2,7 +2,7 @@
 
 import typer
 
-from varnn.cli.bench import coverage, fuzz, horizons, ladder, robustness, speed, streams
+from varnn.cli.bench import coverage, fuzz, glitches, horizons, ladder, robustness, speed, streams
 
 app = typer.Typer(help="Measure speed against named peers, and robustness.", no_args_is_help=True)
 
@@ -28,5 +28,7 @@ for bench, command in (
     ("horizons", horizons.horizons),
     ("horizons-page", horizons.horizons_page),
     ("fuzz", fuzz.fuzz),
+    ("glitches", glitches.glitches),
+    ("glitches-page", glitches.glitches_page),
 ):
     app.command(bench)(command)
