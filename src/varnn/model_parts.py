@@ -26,7 +26,7 @@ def parts_of(fitted: Fitted) -> tuple[Tensors, Facts]:
         tensors[f"tail.{index}.inputs"] = tail.inputs
         tensors[f"tail.{index}.target"] = tail.target
         if tail.time is not None:
-            tensors[f"tail.{index}.time"] = tail.time.astype("datetime64[ns]").astype(np.int64)
+            tensors[f"tail.{index}.time"] = tail.time.astype(np.int64)
     adaptation = fitted.adaptation
     if adaptation is not None:
         tensors["adaptation.gain"] = adaptation.gain
@@ -43,6 +43,8 @@ def parts_of(fitted: Fitted) -> tuple[Tensors, Facts]:
         "input_names": list(fitted.input_names),
         "target_name": fitted.target_name,
         "series": list(fitted.tails),
+        # Times are kept in the unit they have: nanoseconds end in the year 2262.
+        "time_units": [_unit(tail) for tail in fitted.tails.values()],
         "summary": fitted.summary,
     }
 
@@ -53,6 +55,7 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
     architecture = Architecture(**facts["architecture"])
     if {name: array.shape[1:] for name, array in weights.as_dict().items()} != architecture.shapes:
         raise ValueError("weights that do not fit its architecture")
+    units = facts.get("time_units", ["ns"] * len(facts["series"]))  # files written before had no others
     return Fitted(
         architecture=architecture,
         weights=weights,
@@ -63,7 +66,10 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
         share=float(facts["share"]),
         input_names=tuple(facts["input_names"]),
         target_name=facts["target_name"],
-        tails={name: _tail(under(f"tail.{index}.", tensors)) for index, name in enumerate(facts["series"])},
+        tails={
+            name: _tail(under(f"tail.{index}.", tensors), units[index])
+            for index, name in enumerate(facts["series"])
+        },
         summary=facts["summary"],
     )
 
@@ -114,10 +120,17 @@ def _spread(unit: float | None, tensors: Tensors) -> Spread | None:
     return Spread(unit=unit, weights=tensors["spread.weights"], quantiles=tensors["spread.quantiles"])
 
 
-def _tail(tensors: Tensors) -> Tail:
+def _unit(tail: Tail) -> str | None:
+    if tail.time is None:
+        return None
+    unit, count = np.datetime_data(tail.time.dtype)
+    return unit if count == 1 else f"{count}{unit}"
+
+
+def _tail(tensors: Tensors, unit: str | None) -> Tail:
     time = tensors.get("time")
     return Tail(
         inputs=tensors["inputs"],
         target=tensors["target"],
-        time=None if time is None else time.view("datetime64[ns]"),
+        time=None if time is None else time.view(f"datetime64[{unit}]"),
     )

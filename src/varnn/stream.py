@@ -21,11 +21,12 @@ from varnn.fitted import Fitted
 from varnn.forecast import Forecast, Forecaster
 from varnn.forecast.recent import Recent
 from varnn.intervals import Interval, Tracker, check_levels, known_spread
+from varnn.moments import moment, read_back
 from varnn.monitor import Event, Monitor
 from varnn.panel import FloatArray
 from varnn.preparation import LIMIT
 from varnn.recipe import RecipeStream
-from varnn.stream_cell import Block, Matrices, Scratch
+from varnn.stream_cell import Workspace
 
 _BLOCK = 128  # series at a time: with a window of 5 and 128 hidden units they fit into 1 MB of cache
 
@@ -36,6 +37,9 @@ class Stream:
     ``predict(x)`` may be called any number of times; ``observe(y)`` then closes the step with the
     label of the last x predicted. The results are those of ``model.predict`` on the same rows.
 
+    A stream belongs to one thread: calls of two threads at the same time are refused (``ThreadError``). Where
+    threads take turns, put a lock around it.
+
     Parameters
     ----------
     model
@@ -44,6 +48,8 @@ class Stream:
         None for one series: x is (D,), y a number. Otherwise n series in step: (n, D) and (n,).
     forecaster
         What looks several rows ahead, if anything does; a ``VARNNRegressor`` brings its own.
+    workspace
+        Weights and buffers to share with other streams of the model, all in one thread; None for its own.
 
     Examples
     --------
@@ -60,7 +66,14 @@ class Stream:
     True
     """
 
-    def __init__(self, model: Any, n_series: int | None = None, forecaster: Forecaster | None = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        n_series: int | None = None,
+        forecaster: Forecaster | None = None,
+        *,
+        workspace: Workspace | None = None,
+    ) -> None:
         if n_series is not None and n_series < 1:
             raise ConfigError(f"n_series must be at least 1; got {n_series}.")
         self.model: Fitted = getattr(model, "fitted_", model)
@@ -69,8 +82,12 @@ class Stream:
         self.steps = 0  # rows observed so far
         self.monitor: Monitor | None = None  # see `watch`
         self.events: list[Event] = []  # what the monitor noticed at the last label
+        self.last_time: np.datetime64 | None = None  # of the latest row observed that had one
         self._open = False  # whether an x was predicted and waits for its label
         self._answer: Any = math.nan
+        fitted = self.model
+        self._workspace = workspace or Workspace(fitted.architecture, fitted.weights, fitted.window)
+        self._guard = self._workspace.guard
         self._lay_out()
 
     @property
@@ -93,7 +110,8 @@ class Stream:
             Inputs in the order of ``model.feature_names_in_``, or (one series) a mapping by name:
             (D,) for one series, (n, D) for a fleet. All numbers must be finite.
         time
-            Moment of x, needed by a model that sees the time of day or week and ignored by others.
+            Moment of x, as `varnn.moments.moment` reads it; later than that of the last row observed.
+            Needed by a model that sees the time of day or week.
         interval
             Level, or levels, of intervals to give with the prediction.
 
@@ -105,11 +123,14 @@ class Stream:
         levels = None if interval is None else check_levels(interval)
         if levels is not None:
             known_spread(self.model.spread)
-        self._advance(self._numbers(x), time)
-        if levels is not None and self._tracker is not None:
-            return self._interval(self._tracker, levels, several=isinstance(interval, Sequence | np.ndarray))
-        # A fleet's caller gets an array of its own: writing into it must not change the innovation.
-        return self._answer if self.n_series is None else self._answer.copy()
+        when = None if time is None else self._later(time)
+        with self._guard:
+            self._advance(self._numbers(x), when)
+            if levels is not None and self._tracker is not None:
+                several = isinstance(interval, Sequence | np.ndarray)
+                return self._interval(self._tracker, levels, several=several)
+            # A fleet's caller gets an array of its own: writing into it must not change the innovation.
+            return self._answer if self.n_series is None else self._answer.copy()
 
     def observe(self, y: Any) -> Any:
         """Take in the label of the last x predicted; NaN or None holds the memory.
@@ -124,18 +145,21 @@ class Stream:
                 "observe(y) closes a step that predict(x) opened; no x was predicted since the last "
                 "observe. Call predict(x) first."
             )
-        labels = self._label(y) if self.n_series is None else self._labels(y)
-        innovation = labels - self._answer
-        if self.monitor is not None:
-            self.events = self._noticed(self.monitor, innovation)
-        if self._tracker is not None:
-            self._tracker.observe(np.atleast_1d(innovation))
-        self._remember(labels)
-        if self._recent is not None:
-            self._recent.add(self._x, labels, self._time)
-        self.steps += 1
-        self._open = False
-        return innovation
+        with self._guard:
+            labels = self._label(y) if self.n_series is None else self._labels(y)
+            innovation = labels - self._answer
+            if self.monitor is not None:
+                self.events = self._noticed(self.monitor, innovation)
+            if self._tracker is not None:
+                self._tracker.observe(np.atleast_1d(innovation))
+            self._remember(labels)
+            if self._recent is not None:
+                self._recent.add(self._x, labels, self._time)
+            self.steps += 1
+            self._open = False
+            if self._time is not None:
+                self.last_time = self._time
+            return innovation
 
     def forecast(
         self,
@@ -210,6 +234,7 @@ class Stream:
             tensors["pending"] = self._x
         header = {
             "time": None if self._time is None else str(self._time),
+            "last_time": None if self.last_time is None else str(self.last_time),
             "format": model_file.FORMAT,
             "steps": self.steps,
             "n_series": self.n_series,
@@ -219,7 +244,14 @@ class Stream:
         return model_file.to_bytes(tensors, header)
 
     @classmethod
-    def restore(cls, model: Any, blob: bytes, forecaster: Forecaster | None = None) -> "Stream":
+    def restore(
+        cls,
+        model: Any,
+        blob: bytes,
+        forecaster: Forecaster | None = None,
+        *,
+        workspace: Workspace | None = None,
+    ) -> "Stream":
         """Go on from a snapshot, with the model it was taken from.
 
         Examples
@@ -240,8 +272,10 @@ class Stream:
                 "a snapshot can only go on with the model it was taken from; this one belongs to another. "
                 "Load that model, or start a new stream."
             )
-        stream = cls(model, header["n_series"], forecaster)
+        stream = cls(model, header["n_series"], forecaster, workspace=workspace)
         stream.steps = header["steps"]
+        last, pending = (header.get(name) for name in ("last_time", "time"))
+        stream.last_time = None if last is None else read_back(last)
         for block, rows in zip(stream._blocks, stream._rows, strict=True):
             block.restore(tensors["states"][..., rows, :])
         if stream._recipe is not None:
@@ -258,7 +292,7 @@ class Stream:
         if stream._recent is not None and recent:
             stream._recent.restore(recent)
         if "pending" in tensors:
-            stream._advance(tensors["pending"], header["time"])
+            stream._advance(tensors["pending"], None if pending is None else read_back(pending))
         return stream
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -269,15 +303,12 @@ class Stream:
         """Make the blocks of series, and buffers for what they take and give."""
         model, width = self.model, 1 if self.n_series is None else self.n_series
         architecture, scaling = model.architecture, model.recipe.scaling
-        matrices = Matrices.of(architecture, model.weights)
-        members = matrices.readout.shape[:-2]
         self._rows = [slice(first, min(first + _BLOCK, width)) for first in range(0, width, _BLOCK)]
         sizes = [rows.stop - rows.start for rows in self._rows]  # all alike, but for the last
-        scratch = {size: Scratch(architecture, members, model.window, size) for size in set(sizes)}
-        self._blocks = [Block(architecture, matrices, model.window, size, scratch[size]) for size in sizes]
+        self._blocks = [self._workspace.block(size) for size in sizes]
         self._shape = (self.n_inputs,) if self.n_series is None else (width, self.n_inputs)
         self._x: FloatArray = np.zeros(self._shape)  # of the open step, as given
-        self._time: Any = None
+        self._time: np.datetime64 | None = None
         # A model that takes x as it is needs no recipe, and a stream feels what it does not have to do.
         plain = model.recipe.takes_rows_as_they_are
         self._recipe = None if plain else self._recipe_stream(width)
@@ -295,6 +326,16 @@ class Stream:
     def _recipe_stream(self, width: int) -> RecipeStream:
         """Make what prepares the rows of so many series."""
         return RecipeStream(self.model.recipe, width, self.n_inputs)
+
+    def _later(self, time: Any) -> np.datetime64:
+        """Read the time of a row; refuse one that is not after that of the row before."""
+        when = moment(time)
+        if self.last_time is not None and when <= self.last_time:
+            raise DataError(
+                f"the time of a row must be after that of the row observed before it; got {when} after "
+                f"{self.last_time}. Send the rows of a series in the order of time, each once."
+            )
+        return when
 
     def _numbers(self, x: Any) -> npt.NDArray[np.float64]:
         """Give x as numbers in the model's order, (D,) or (n, D)."""

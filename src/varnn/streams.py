@@ -8,10 +8,13 @@ from varnn import model_file
 from varnn.errors import ModelFileError
 from varnn.fitted import Fitted
 from varnn.stream import Stream
+from varnn.stream_cell import Workspace
 
 
 class Streams(dict[str, Stream]):
     """Streams of one model by the names of their series; one is added once it has predicted.
+
+    They share weights and buffers, so that a series costs its own state alone, and all belong to one thread.
 
     Parameters
     ----------
@@ -35,10 +38,16 @@ class Streams(dict[str, Stream]):
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model: Fitted = getattr(model, "fitted_", model)
+        fitted = self.model
+        self.workspace = Workspace(fitted.architecture, fitted.weights, fitted.window)
 
     def begin(self) -> Stream:
         """Give the stream of a series that was not here before."""
-        return self.kind(self.model)
+        return self.kind(self.model, workspace=self.workspace)
+
+    def bring_back(self, state: bytes) -> Stream:
+        """Give a stream as its own ``snapshot`` has kept it, to be put under its name."""
+        return self.kind.restore(self.model, state, workspace=self.workspace)
 
     def snapshot(self) -> bytes:
         """Give the state of all series as bytes, to go on elsewhere with :meth:`restore`."""
@@ -58,7 +67,7 @@ class Streams(dict[str, Stream]):
                 f"{what} holds the state of another model. Give that model, or another --state file."
             )
         for index, name in enumerate(header["series"]):
-            streams[name] = cls.kind.restore(streams.model, tensors[str(index)].tobytes())
+            streams[name] = streams.bring_back(tensors[str(index)].tobytes())
         streams._take_over(header)
         return streams
 
