@@ -13,7 +13,8 @@ that were taken, or by a ``key`` of the sender's own; it is answered as it was, 
 
 Why messages, and not states, are written each time: the state of a default model is some 40 kB a series, a
 message some 300 bytes. A state follows from an earlier one and the messages since, to the last bit, so that
-it is enough to write it once in ``EVERY`` messages of a series; going on costs as many steps at most.
+it is enough to write it once in ``EVERY`` messages of a series; going on costs as many steps at most. Where a
+group holds more of a series than its state takes, the state is written, and not the messages.
 
 Series that were not used for longest leave memory once there are more than ``in_memory``; they come back from
 the file when they are asked for. Linked series (``peers=True``) have one state, of all together, and stay.
@@ -37,6 +38,7 @@ from varnn.streams import Streams
 EVERY = 500  # messages of a series between two states of it
 _REPLAYED = 32  # messages that are sooner done again than a state is written and read
 _LONGEST_ERROR = 500  # characters
+_LEAST_NOTED = 20_000  # characters of messages that take as long to write as a small state
 _ALL = 0  # scope of series that are linked
 
 
@@ -102,6 +104,8 @@ class Store:
         self._watch = None if watch is None else dict(watch)
         self._series: dict[str, Known] = {}  # those in memory; the one used last comes last
         self._since: dict[int, int] = {}  # messages since the state of a scope was kept
+        self._noted: dict[int, int] = {}  # characters of a scope's messages in the group
+        self._state_size = 0  # bytes of the last one
         self._pruned: dict[int, int] = {}  # number up to which a series' answers were dropped
         self._entry = 0  # of linked series: their last line
         self._group = _nothing()
@@ -164,13 +168,14 @@ class Store:
         too_many = 0 if self._linked else max(0, len(self._series) - self._in_memory)
         surplus = list(islice(self._series, too_many))
         self._add_states(surplus, group)
-        journal.write(group)
+        covered = {one.scope for one in group.states}
+        journal.write(group._replace(entries=[one for one in group.entries if one.scope not in covered]))
         for name in surplus:
             known = self._series.pop(name)
             del self.streams[name]
             self._since.pop(known.id, None)
             self._pruned.pop(known.id, None)
-        self._group, self._new = _nothing(), {}
+        self._group, self._new, self._noted = _nothing(), {}, {}
 
     def close(self) -> None:
         """Commit, and keep the states of all series, so that the next start is quick."""
@@ -302,6 +307,7 @@ class Store:
     def _note(self, scope: int, entry: int, text: str, rows: int) -> None:
         self._group.entries.append(Entry(scope, entry, text))
         self._since[scope] = self._since.get(scope, 0) + rows
+        self._noted[scope] = self._noted.get(scope, 0) + len(text)
 
     def _keep(self, name: str, known: Known, key: str | None, text: str) -> None:
         group = self._group
@@ -315,9 +321,10 @@ class Store:
         """Add the states that are due, and those of series that leave memory; drop the oldest answers."""
         for scope, entry, name in self._scopes(group):
             every = EVERY * len(self.streams) if self._linked else EVERY
-            if self._since.get(scope, 0) >= every:
+            most = max(self._state_size, _LEAST_NOTED)
+            if self._since.get(scope, 0) >= every or self._noted.get(scope, 0) > most:
                 group.states.append(State(scope, entry, self._state_of(scope, name)))
-                self._since[scope] = 0
+                self._since[scope], self._state_size = 0, len(group.states[-1].state)
         for name in leaving:
             known = self._series[name]
             if self._since.get(known.id, 0) > _REPLAYED:

@@ -219,6 +219,10 @@ class Stream:
 
     def snapshot(self) -> bytes:
         """Give the whole state as bytes, to go on elsewhere with :meth:`restore`."""
+        with self._guard:
+            return self._packed()
+
+    def _packed(self) -> bytes:
         tensors = {"states": np.concatenate([block.state() for block in self._blocks], axis=-2)}
         if self._recipe is not None:
             tensors["recipe"] = self._recipe.state()
