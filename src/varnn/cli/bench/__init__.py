@@ -2,7 +2,7 @@
 
 import typer
 
-from varnn.cli.bench import coverage, horizons, ladder, robustness, speed, streams
+from varnn.cli.bench import coverage, horizons, kills, ladder, robustness, speed, streams
 
 app = typer.Typer(help="Measure speed against named peers, and robustness.", no_args_is_help=True)
 
@@ -27,5 +27,6 @@ for bench, command in (
     ("coverage-page", coverage.coverage_page),
     ("horizons", horizons.horizons),
     ("horizons-page", horizons.horizons_page),
+    ("kills", kills.kills),
 ):
     app.command(bench)(command)
