@@ -90,11 +90,13 @@ def test_a_stream_that_waits_wakes_up_when_it_is_told_to_end(
 def test_a_stream_whose_answers_nobody_reads_can_be_ended(model: VARNNRegressor, folder: Path) -> None:
     process = begun(folder)
     assert process.stdin is not None
+    asked(process, b'{"x": [1, 2], "y": 1}\n')
     os.set_blocking(process.stdin.fileno(), False)
-    line, sent = b'{"x": [1, 2], "y": 1}\n' * 100, 0
-    for _ in range(200):  # until both pipes are full
+    line, sent, last = b'{"x": [1, 2], "y": 1}\n' * 100, 0, time.monotonic()
+    while time.monotonic() - last < 1:  # until both pipes are full
         try:
             sent += os.write(process.stdin.fileno(), line)
+            last = time.monotonic()
         except BlockingIOError:
             time.sleep(0.02)
     assert sent > 65536

@@ -12,7 +12,8 @@ class Counters:
     Examples
     --------
     >>> counters = Counters()
-    >>> counters.add(lines=2, errors=1, seconds=0.004)
+    >>> counters.lines += 2
+    >>> counters.add(errors=1, seconds=0.004)
     >>> counters.said(series=1).split(", ")[:3]
     ['2 lines', '1 errors', '1 series']
     """
@@ -22,9 +23,8 @@ class Counters:
         self._since, self._said, self._lines_said = time.monotonic(), time.monotonic(), 0
         self._seconds: deque[float] = deque(maxlen=_LATEST)
 
-    def add(self, *, lines: int, errors: int, seconds: float) -> None:
-        """Count a group of lines, answered after so long."""
-        self.lines += lines
+    def add(self, *, errors: int, seconds: float) -> None:
+        """Take in a group of lines that was answered after so long."""
         self.errors += errors
         self._seconds.append(seconds)
 

@@ -99,12 +99,12 @@ def _serve(store: "Store", lines: Lines, signals: Signals, stats: float | None) 
             counters.lines += 1
             if line and not line.isspace():
                 answer = _answer(line, counters.lines, store)
-                errors += isinstance(answer, dict) and "error" in answer
+                errors += sum("error" in one for one in (answer if isinstance(answer, list) else [answer]))
                 answers.append(_encode(answer))
         store.commit()
         if answers:
             send("".join(f"{one}\n" for one in answers).encode(), signals)
-            counters.add(lines=0, errors=errors, seconds=time.perf_counter() - begun)
+            counters.add(errors=errors, seconds=time.perf_counter() - begun)
         if signals.tell or counters.is_due(stats):
             signals.tell = False
             sys.stderr.write(counters.said(store.n_series) + "\n")

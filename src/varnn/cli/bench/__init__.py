@@ -28,5 +28,6 @@ for bench, command in (
     ("horizons", horizons.horizons),
     ("horizons-page", horizons.horizons_page),
     ("kills", kills.kills),
+    ("store", kills.store),
 ):
     app.command(bench)(command)
