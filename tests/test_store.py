@@ -17,7 +17,7 @@ from varnn import store as store_module
 from varnn.companions import Companions
 from varnn.errors import ConfigError, ModelFileError, OutputError, ThreadError
 from varnn.files import write_atomically
-from varnn.journal import Journal
+from varnn.journal import Journal, _Lock
 from varnn.store import Store
 from varnn.streams import Streams
 
@@ -323,6 +323,52 @@ def test_one_process_at_a_time(alone: VARNNRegressor, tmp_path: Path) -> None:
         Store(alone, path)
     (tmp_path / "s-lock").write_text("process 1 on somewhere\n")  # as one that died leaves it
     Store(alone, path).close()
+
+
+def test_a_file_of_before_that_another_process_has_is_left_alone(
+    alone: VARNNRegressor, tmp_path: Path
+) -> None:
+    path = tmp_path / "former"
+    write_atomically(path, Streams(alone).snapshot())
+    before = path.read_bytes()
+    other = _Lock(path)
+    with pytest.raises(OutputError, match="in use by"):
+        Store(alone, path)
+    assert path.read_bytes() == before
+    other.release()
+    Store(alone, path).close()
+    assert path.read_bytes() != before
+
+
+def test_threads_may_take_turns_with_a_store_and_not_meet_in_it(store: Store) -> None:
+    line = {"x": [0.0, 1.0], "y": 1.0}
+    found: list[Any] = [store.answer(line)]
+
+    def work() -> None:
+        found.append(store.answer(line))
+        store.commit()
+
+    for _ in range(2):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert [one["seq"] for one in found] == [1, 2, 3]
+    inside, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with store._guard:
+            inside.set()
+            done.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait(10)
+    for call in (lambda: store.answer(line), lambda: store.answer_all([line]), store.commit):
+        with pytest.raises(ThreadError, match="belongs to one thread"):
+            call()
+    done.set()
+    thread.join()
+    assert store.answer(line)["seq"] == 4
 
 
 def test_a_disk_that_is_full_answers_nothing_that_is_not_kept(alone: VARNNRegressor, tmp_path: Path) -> None:

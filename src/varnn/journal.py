@@ -17,7 +17,7 @@ import os
 import platform
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -94,6 +94,8 @@ class Journal:
     synchronous
         Whether each group is also brought to the disk itself: then answers outlive a loss of power, and not
         only the death of the process.
+    first
+        What to do once the file is locked, before it is opened.
 
     Examples
     --------
@@ -107,10 +109,19 @@ class Journal:
     (Known(id=1, seq=1), '{"prediction": 2.0}', '{"x": [1]}')
     """
 
-    def __init__(self, path: str | Path, model: str, *, synchronous: bool = True) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        model: str,
+        *,
+        synchronous: bool = True,
+        first: Callable[[], None] | None = None,
+    ) -> None:
         self.path = Path(path)
         self._lock = _Lock(self.path)
         try:
+            if first is not None:
+                first()
             with self._explained():
                 self._database = _opened(self.path, model, synchronous=synchronous)
         except BaseException:
@@ -206,6 +217,8 @@ class Journal:
                 "make room, or correct what is wrong with the disk, and go on from there."
             ) from None
         except sqlite3.DatabaseError as error:
+            if type(error) is not sqlite3.DatabaseError:  # a wrong use of SQLite is a bug
+                raise
             raise ModelFileError(
                 f"{str(self.path)!r} is truncated or damaged: {error}. Restore it from a copy."
             ) from None
@@ -235,7 +248,7 @@ def make(path: Path, model: str, groups: Iterable[Group]) -> None:
 
 
 def _opened(path: Path, model: str, *, synchronous: bool) -> sqlite3.Connection:
-    database = sqlite3.connect(path, isolation_level=None, timeout=5.0)
+    database = sqlite3.connect(path, isolation_level=None, timeout=5.0, check_same_thread=False)
     try:
         (page,) = database.execute("PRAGMA page_size").fetchone()
         if path.stat().st_size % page:

@@ -33,10 +33,12 @@ from varnn.files import check_writable
 from varnn.journal import Answer, Entry, Group, Journal, Known, State, is_journal, make
 from varnn.messages import LONGEST_NAME, check, name_of, respond, shown
 from varnn.stream import Stream
+from varnn.stream_cell import Guard
 from varnn.streams import Streams
 
 EVERY = 500  # messages of a series between two states of it
 _REPLAYED = 32  # messages that are sooner done again than a state is written and read
+_MOST_ON_DISK, _MOST_IN_MEMORY = 100_000, 10_000  # series
 _LONGEST_ERROR = 500  # characters
 _LEAST_NOTED = 20_000  # characters of messages that take as long to write as a small state
 _ALL = 0  # scope of series that are linked
@@ -44,6 +46,8 @@ _ALL = 0  # scope of series that are linked
 
 class Store:
     """Streams of one model by name, answering messages.
+
+    It belongs to one thread at a time, as its streams do.
 
     Parameters
     ----------
@@ -55,7 +59,7 @@ class Store:
     in_memory
         Series held in memory, where there is a file.
     most_series
-        Series taken; messages of more are refused.
+        Series taken; messages of more are refused. None is 100,000, or 10,000 where all are in memory.
     answers
         Answers kept for each series, at least, for messages that are sent again.
     most_together
@@ -88,12 +92,14 @@ class Store:
         path: str | Path | None = None,
         *,
         in_memory: int = 1000,
-        most_series: int = 100_000,
+        most_series: int | None = None,
         answers: int = 1000,
         most_together: int = 10_000,
         watch: Mapping[str, Any] | None = None,
         synchronous: bool = True,
     ) -> None:
+        if most_series is None:
+            most_series = _MOST_IN_MEMORY if path is None else _MOST_ON_DISK
         if min(in_memory, most_series, answers, most_together) < 1:
             raise ConfigError("in_memory, most_series, answers and most_together must be at least 1.")
         fitted = getattr(model, "fitted_", model)
@@ -111,6 +117,7 @@ class Store:
         self._group = _nothing()
         self._new: dict[tuple[int, int | str], str] = {}  # answers of the group, by number and by key
         self._journal: Journal | None = None
+        self._guard = Guard()
         self.n_series = 0
         if path is not None:
             self._open(Path(path), fitted.fingerprint, synchronous=synchronous)
@@ -133,11 +140,12 @@ class Store:
         """
         if not isinstance(message, dict):
             return {"error": "a message must be an object with 'x', 'y' or both."}
-        taken: list[dict[str, Any]] = []
-        answer = self._answer(message, taken, text)
-        if taken and self._linked and self._journal is not None:
-            self._note_line(text or json.dumps(message), 1)
-        return answer
+        with self._guard:
+            taken: list[dict[str, Any]] = []
+            answer = self._answer(message, taken, text)
+            if taken and self._linked and self._journal is not None:
+                self._note_line(text or json.dumps(message), 1)
+            return answer
 
     def answer_all(self, messages: Sequence[Any]) -> dict[str, Any] | list[dict[str, Any]]:
         """Answer the messages of one list: where series are linked, the rows of one moment and no others."""
@@ -145,8 +153,12 @@ class Store:
             return {"error": "a list must hold objects with 'x', 'y' or both."}
         if len(messages) > self._most_together:
             return {"error": f"a list may hold {self._most_together} messages; got {len(messages)}."}
-        if not self._linked:
-            return [self._answer(one, [], None) for one in messages]
+        with self._guard:
+            if not self._linked:
+                return [self._answer(one, [], None) for one in messages]
+            return self._answer_moment(messages)
+
+    def _answer_moment(self, messages: Sequence[dict[str, Any]]) -> dict[str, Any] | list[dict[str, Any]]:
         asking = [one for one in messages if "x" in one and not self._is_known(one)]
         times = {json.dumps(one.get("time")) for one in asking}
         if len(times) > 1:
@@ -162,6 +174,10 @@ class Store:
 
     def commit(self) -> None:
         """Keep what was answered since the last commit: all of it or, with an error, nothing."""
+        with self._guard:
+            self._commit()
+
+    def _commit(self) -> None:
         journal, group = self._journal, self._group
         if journal is None or not (group.entries or group.series):
             return
@@ -349,9 +365,9 @@ class Store:
 
     def _open(self, path: Path, model: str, *, synchronous: bool) -> None:
         check_writable(path)
-        if not is_journal(path):
-            self._take_over(path, model)
-        self._journal = Journal(path, model, synchronous=synchronous)
+        self._journal = Journal(
+            path, model, synchronous=synchronous, first=lambda: self._take_over(path, model)
+        )
         try:
             self.n_series = self._journal.size
             if self._linked:
@@ -363,6 +379,8 @@ class Store:
 
     def _take_over(self, path: Path, model: str) -> None:
         """Turn a snapshot that an earlier version wrote into a journal, in its place."""
+        if is_journal(path):
+            return
         old = type(self.streams).restore(self.streams.model, path.read_bytes(), f"{str(path)!r}")
         group = _nothing()
         for index, (name, live) in enumerate(old.items(), start=1):

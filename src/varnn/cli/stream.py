@@ -55,7 +55,10 @@ def stream(
     in_memory: Annotated[
         int, typer.Option(help="Series held in memory, with --state; others wait on disk.", min=1)
     ] = 1000,
-    most_series: Annotated[int, typer.Option(help="Series taken; more are refused.", min=1)] = 100_000,
+    most_series: Annotated[
+        int | None,
+        typer.Option(help="Series taken, by default 100,000, or 10,000 without --state.", min=1),
+    ] = None,
     answers: Annotated[
         int, typer.Option(help="Answers kept for each series, for lines that are sent again.", min=1)
     ] = 1000,
