@@ -74,10 +74,12 @@ def stream(
     """Predict and observe live: JSON lines on standard input, answers on standard output."""
     import numpy as np
 
-    from varnn.regressor import load
+    from varnn import model_file
     from varnn.store import Store
 
-    fitted = load(model_path).fitted_
+    fitted = model_file.read(
+        model_path
+    ).fitted  # without the estimator: a start is not to wait for its imports
     watched = None
     if watch:
         watched = {} if fitted.spread is None else {"coverage": _WATCHED_COVERAGE}
