@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 from varnn import VARNNRegressor
-from varnn.bench.kills import COMMAND, Killed, killed, lines_for
+from varnn.bench.kills import COMMAND, Killed, killed, lines_for, lines_needed
 from varnn.bench.malformed import malformed
 from varnn.store import Store
 
@@ -63,7 +62,7 @@ def asked(process: subprocess.Popen[bytes], *lines: bytes) -> list[Any]:
 def test_kills_lose_nothing_double_nothing_and_change_nothing(
     model: VARNNRegressor, folder: Path, tmp_path: Path, batch: int
 ) -> None:
-    lines = lines_for(2, 60_000 if batch > 50 else 4000)
+    lines = lines_for(2, lines_needed(3, batch))
     found = killed(folder / "m.varnn", model, tmp_path, lines, kills=3, batch=batch, seed=batch)
     assert found == Killed(
         kills=3, lines=found.lines, answers=found.answers, seconds_to_go_on=found.seconds_to_go_on
@@ -138,6 +137,8 @@ def test_a_second_process_is_refused_by_name(model: VARNNRegressor, folder: Path
 def test_a_full_disk_ends_the_stream_with_the_last_good_state(
     model: VARNNRegressor, folder: Path, tmp_path: Path
 ) -> None:
+    resource = pytest.importorskip("resource", reason="only Unix limits the sizes of files")
+
     def little_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
 

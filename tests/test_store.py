@@ -1,5 +1,6 @@
 """What a store promises: nothing answered is lost, none is doubled, and it goes on to the last bit."""
 
+import copy
 import json
 import os
 import shutil
@@ -423,6 +424,17 @@ def test_series_share_what_they_can(alone: VARNNRegressor) -> None:
         assert [live.observe(row[0, 1]) for live in (one, other)] == [
             live.observe(row[0, 1]) for live in apart
         ]
+
+
+@pytest.mark.parametrize("kind", ["alone", "linked"])
+def test_streams_are_copied_together(kind: str, request: pytest.FixtureRequest) -> None:
+    store = Store(request.getfixturevalue(kind))
+    answered(store, lines_of(10))
+    once = copy.deepcopy(store.streams)
+    assert once is not store.streams
+    assert once.snapshot() == store.streams.snapshot()
+    name = json.dumps("a")
+    assert once[name].predict([0.5, 0.5]) == store.streams[name].predict([0.5, 0.5])
 
 
 @pytest.mark.parametrize("n_series", [None, 2])

@@ -74,21 +74,24 @@ class Matrices(NamedTuple):
 class Guard:
     """One thread at a time; another one is told so, and not kept waiting: it would see half a step."""
 
-    __slots__ = ("_lock",)
-
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        lock = threading.RLock()
+        self.acquire, self.release = lock.acquire, lock.release
 
     def __enter__(self) -> None:
-        if not self._lock.acquire(blocking=False):
-            raise ThreadError(
-                "a stream belongs to one thread at a time; another one is within predict or observe of it, "
-                "or of a stream that shares its buffers. Give each thread a stream of its own, or put a lock "
-                "around this one."
-            )
+        if not self.acquire(blocking=False):
+            raise self.error()
 
     def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        self.release()
+
+    @staticmethod
+    def error() -> ThreadError:
+        """Say what is wrong."""
+        return ThreadError(
+            "a stream belongs to one thread at a time; another one is within predict or observe of it, or of "
+            "a stream that shares its buffers. Give each thread a stream of its own, or put a lock around it."
+        )
 
 
 class Scratch:

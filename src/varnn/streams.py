@@ -71,6 +71,10 @@ class Streams(dict[str, Stream]):
         streams._take_over(header)
         return streams
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle by snapshot: streams and what they share stay together."""
+        return type(self).restore, (self.model, self.snapshot())
+
     def _facts(self) -> dict[str, Any]:
         """Give what is no stream's own, as plain values for the header of a snapshot."""
         return {}

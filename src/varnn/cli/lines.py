@@ -22,7 +22,11 @@ TOO_LONG = b"\0too long"  # stands for a line that was passed over; no line of t
 
 
 class Signals:
-    """Whether to end, and whether to tell how it goes; within a ``with``, signals only say so here."""
+    """Whether to end, and whether to tell how it goes; within a ``with``, signals only say so here.
+
+    Not on Windows, where nothing can wake up a read that waits: there a signal ends the process as ever, and
+    what was answered is on disk.
+    """
 
     def __init__(self) -> None:
         self.stop: int | None = None  # the signal that asked for the end
@@ -31,13 +35,13 @@ class Signals:
         self._reading, self._writing = os.pipe()
 
     def __enter__(self) -> "Signals":
-        for end in (self._reading, self._writing):
-            os.set_blocking(end, False)
-        if threading.current_thread() is threading.main_thread():  # others get no signals
+        # Threads other than the main one get no signals.
+        if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
+            for end in (self._reading, self._writing):
+                os.set_blocking(end, False)
             self._wake_before = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
-            for one in ("SIGTERM", "SIGINT", "SIGUSR1"):
-                if number := getattr(signal, one, None):  # Windows has no SIGUSR1
-                    self._before[number] = signal.signal(number, self._note)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+                self._before[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(self, *_: object) -> None:
