@@ -53,10 +53,11 @@ def lines_of(rows: int = 60, seed: int = 1, *, several: bool = False) -> list[An
         for name in NAMES:
             x, y = random.normal(size=2).tolist(), float(random.normal())
             label = None if random.random() < 0.1 else y
+            more = {"together": 1, "asked": "yes"} if random.random() < 0.1 else {}  # not ours: no matter
             if several or random.random() < 0.5:
-                moment.append({"series": name, "x": x, "y": label})
+                moment.append({"series": name, "x": x, "y": label} | more)
             else:
-                moment += [{"series": name, "x": x}, {"series": name, "y": label}]
+                moment += [{"series": name, "x": x} | more, {"series": name, "y": label}]
         lines += [moment] if several and row % 3 else moment
     return lines
 
@@ -192,6 +193,16 @@ def test_series_that_are_not_used_leave_memory_and_come_back(
         assert answered(store, lines) == whole
         assert len(store.streams) == 2
         assert store.n_series == 12
+
+
+def test_series_that_were_only_asked_about_leave_memory_too(alone: VARNNRegressor, tmp_path: Path) -> None:
+    lines = [{"series": name, "x": [0.0, 1.0], "seq": 1} for name in range(10)]
+    with Store(alone, tmp_path / "s", in_memory=2) as store:
+        once = answered(store, lines)
+        assert answered(store, lines) == once
+        assert len(store.streams) == 2
+        assert all("error" in one for one in answered(store, [line | {"seq": 5} for line in lines]))
+        assert len(store.streams) == 2
 
 
 def test_there_are_limits_and_they_are_said(alone: VARNNRegressor, tmp_path: Path) -> None:

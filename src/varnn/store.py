@@ -144,7 +144,7 @@ class Store:
             taken: list[dict[str, Any]] = []
             answer = self._answer(message, taken, text)
             if taken and self._linked and self._journal is not None:
-                self._note_line(text or json.dumps(message), 1)
+                self._note_line(f"[[{text or json.dumps(message)}], null]", 1)
             return answer
 
     def answer_all(self, messages: Sequence[Any]) -> dict[str, Any] | list[dict[str, Any]]:
@@ -169,7 +169,7 @@ class Store:
         if taken and self._journal is not None:
             # Who asked matters, also of those that could not be answered.
             asked = [name_of(one) for one in asking]
-            self._note_line(json.dumps({"together": taken, "asked": asked}), len(taken))
+            self._note_line(json.dumps([taken, asked]), len(taken))
         return answers
 
     def commit(self) -> None:
@@ -179,9 +179,12 @@ class Store:
 
     def _commit(self) -> None:
         journal, group = self._journal, self._group
-        if journal is None or not (group.entries or group.series):
+        if journal is None:
             return
+        # Also without news: what was refused, or answered again, may have brought series into memory.
         too_many = 0 if self._linked else max(0, len(self._series) - self._in_memory)
+        if not too_many and not group.series:
+            return
         surplus = list(islice(self._series, too_many))
         self._add_states(surplus, group)
         covered = {one.scope for one in group.states}
@@ -417,14 +420,12 @@ class Store:
                 ) from None
             self._entry = one.entry if scope == _ALL else self._entry
 
-    def _do_again(self, scope: int, message: dict[str, Any], name: str) -> None:
+    def _do_again(self, scope: int, message: Any, name: str) -> None:
         if scope != _ALL:
             respond(self.streams[name], message)
             return
-        several = "together" in message
-        rows = message["together"] if several else [message]
-        asked = [{"series": json.loads(one)} for one in message["asked"]] if several else None
-        with nullcontext() if asked is None else self._together(asked):
+        rows, asked = message  # of a line, and the series in its list; None if it was no list
+        with self._together([{"series": json.loads(one)} for one in asked or ()]):
             for row in rows:
                 live = self.streams.get(name_of(row)) or self._begun()
                 respond(live, row)
