@@ -153,22 +153,25 @@ class Stream:
         if not self._acquire(False):
             raise self._guard.error()
         try:
-            labels = self._label(y) if self.n_series is None else self._labels(y)
-            innovation = labels - self._answer
-            if self.monitor is not None:
-                self.events = self._noticed(self.monitor, innovation)
-            if self._tracker is not None:
-                self._tracker.observe(np.atleast_1d(innovation))
-            self._remember(labels)
-            if self._recent is not None:
-                self._recent.add(self._x, labels, self._time)
-            self.steps += 1
-            self._open = False
-            if self._time is not None:
-                self.last_time = self._time
-            return innovation
+            return self._close(y)
         finally:
             self._release()
+
+    def _close(self, y: Any) -> Any:
+        labels = self._label(y) if self.n_series is None else self._labels(y)
+        innovation = labels - self._answer
+        if self.monitor is not None:
+            self.events = self._noticed(self.monitor, innovation)
+        if self._tracker is not None:
+            self._tracker.observe(np.atleast_1d(innovation))
+        self._remember(labels)
+        if self._recent is not None:
+            self._recent.add(self._x, labels, self._time)
+        self.steps += 1
+        self._open = False
+        if self._time is not None:
+            self.last_time = self._time
+        return innovation
 
     def forecast(
         self,
