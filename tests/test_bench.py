@@ -22,6 +22,8 @@ from varnn.errors import DataError, VarnnError
 ROOT = Path(__file__).parents[1]
 OTHERS = (
     "robustness.json",
+    "kills.json",
+    "store.json",
     "ladder.json",
     "coverage.json",
     "horizons.json",

@@ -135,8 +135,9 @@ def test_a_fleet_is_the_same_graph_and_a_series_starts_afresh_from_zeros(
     fleet, live = Session(model.to_onnx(), 3), model.stream(3)
     generator = np.random.default_rng(5)
     X, y = panel.inputs[:120].reshape(40, 3, 4), panel.target[:120].reshape(40, 3)
-    for x, labels in zip(X[:20], y[:20], strict=True):
-        np.testing.assert_allclose(fleet.predict(x, "2026-03-01"), live.predict(x, time="2026-03-01"))
+    for hour, (x, labels) in enumerate(zip(X[:20], y[:20], strict=True)):
+        time = f"2026-03-01T{hour:02}:00"
+        np.testing.assert_allclose(fleet.predict(x, time), live.predict(x, time=time))
         labels = np.where(generator.random(3) < 0.3, np.nan, labels)
         live.observe(labels)
         fleet.labels = labels
@@ -144,10 +145,11 @@ def test_a_fleet_is_the_same_graph_and_a_series_starts_afresh_from_zeros(
         state[1] = 0
     fleet.labels[1] = np.nan
     alone = model.stream()
-    for x, labels in zip(X[20:], y[20:], strict=True):
-        got = fleet.predict(x, "2026-03-02")
-        assert got[1] == pytest.approx(alone.predict(x[1], time="2026-03-02"))
-        np.testing.assert_allclose(got[[0, 2]], live.predict(x, time="2026-03-02")[[0, 2]])
+    for hour, (x, labels) in enumerate(zip(X[20:], y[20:], strict=True)):
+        time = f"2026-03-02T{hour:02}:00"
+        got = fleet.predict(x, time)
+        assert got[1] == pytest.approx(alone.predict(x[1], time=time))
+        np.testing.assert_allclose(got[[0, 2]], live.predict(x, time=time)[[0, 2]])
         live.observe(labels)
         alone.observe(labels[1])
         fleet.labels = labels

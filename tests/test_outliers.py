@@ -1,7 +1,6 @@
 """One wild value must not spoil a series: not its predictions, its intervals, nor those of its peers."""
 
 import copy
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -362,16 +361,15 @@ def test_what_the_readout_is_judged_by_is_bounded() -> None:
 
 
 def test_the_command_goes_on_after_a_wild_line(model: VARNNRegressor) -> None:
-    from varnn.cli.stream import _answer
-    from varnn.streams import Streams
+    from varnn.store import Store
 
-    streams, calm = Streams(model), Streams(model)
+    wild, calm = Store(model), Store(model)
     last = {"x": [0.2, 0.1], "interval": 0.9}
     lines = [{"x": [0.1, 0.2]}, {"y": 1e308}, {"y": 0.3}, {"x": [1.7e308, 0.0]}, last]
-    answers = [_answer(json.dumps(line).encode(), 1, streams) for line in lines]
-    expected = [_answer(json.dumps(lines[place]).encode(), 1, calm) for place in (0, 2, 4)]
+    answers = [wild.answer(line) for line in lines]
+    expected = [calm.answer(lines[place]) for place in (0, 2, 4)]
     assert [answers[place] for place in (0, 2, 4)] == expected
-    assert all("must be finite and at most 1e+100" in answers[place]["error"] for place in (1, 3))  # type: ignore[call-overload]
+    assert all("must be finite and at most 1e+100" in answers[place]["error"] for place in (1, 3))
 
 
 def test_a_copy_of_a_stream_leaves_out_what_the_stream_does(model: VARNNRegressor) -> None:

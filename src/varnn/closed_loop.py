@@ -73,6 +73,7 @@ def continued(
     live = Stream(replace(model, adaptation=None))  # its own predictions have nothing to teach it
     predictions = np.empty(len(filled))
     for row, (x, moment) in enumerate(zip(filled, times, strict=True)):
+        live.last_time = None  # what follows the training rows is told by the caller, not by the clock
         found = live.predict(x, time=moment)
         if row < known:
             live.observe(tail.target[row])

@@ -25,12 +25,14 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.errors import ConfigError, DataError
+from varnn.moments import moment as moment_of
 from varnn.panel import FloatArray
 from varnn.recipe import Doubles, Recipe, RecipeStream
 from varnn.snapshot_checks import check_companions
 from varnn.stream import Stream
 from varnn.streams import Streams
 
+_EPOCH, _TICK = np.datetime64(0, "us"), np.timedelta64(1, "us")
 # What a series brings into a moment, in a form that can be summed over series:
 # last label, its change, whether there is one, innovation of the linear part, whether there is one.
 _NOTHING: Doubles = np.zeros(5)
@@ -39,8 +41,8 @@ _NOTHING: Doubles = np.zeros(5)
 class Moment(NamedTuple):
     """When a row is: at a time, or in a round of series that come in turn."""
 
-    kind: str  # "time", "number" or "round"
-    value: float
+    kind: str  # "time" or "round"
+    value: int  # microseconds since 1970, or the number of the round
 
 
 class Others(NamedTuple):
@@ -121,23 +123,25 @@ class Companion(Stream):
         interval: float | Sequence[float] | None = None,
     ) -> Any:
         """Predict as a stream does, seeing the others; moments must not go back."""
-        place = self.group.place(self, time)
-        seen, self._recipe.others = self._recipe.others, place.others
-        try:
-            answer = super().predict(x, time=time, interval=interval)
-        except Exception:  # what cannot be used changes nothing
-            self._recipe.others = seen
-            self._reopen()
-            raise
-        self.moment = place.moment
-        self.group.take(self, place)
-        return answer
+        with self._guard:
+            place = self.group.place(self, time)
+            seen, self._recipe.others = self._recipe.others, place.others
+            try:
+                answer = super().predict(x, time=time, interval=interval)
+            except Exception:  # what cannot be used changes nothing
+                self._recipe.others = seen
+                self._reopen()
+                raise
+            self.moment = place.moment
+            self.group.take(self, place)
+            return answer
 
     def observe(self, y: Any) -> Any:
         """Take in the label of the last x predicted; the others see it from the next moment on."""
-        innovation = super().observe(y)
-        self.group.label_came(self)
-        return innovation
+        with self._guard:
+            innovation = super().observe(y)
+            self.group.label_came(self)
+            return innovation
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Refuse to be copied without those it sees."""
@@ -191,7 +195,7 @@ class Companions(Streams):
 
     def begin(self) -> Companion:
         """Give the stream of a series that was not here before."""
-        one = Companion(self.model)
+        one = Companion(self.model, workspace=self.workspace)
         one.group = self
         return one
 
@@ -242,7 +246,7 @@ class Companions(Streams):
             turn = self._turn if self._named is not None else self._round(one.has_had_its_turn)
             moment = Moment("round", turn)
         else:
-            moment = _moment_of(time)
+            moment = Moment("time", int((moment_of(time) - _EPOCH) // _TICK))
         if now is None:
             return moment
         if moment.kind != now.kind:
@@ -271,6 +275,7 @@ class Companions(Streams):
             "now": self.now,
             "moments": [one.moment for one in self.values() if isinstance(one, Companion)],
             "brought": {names[one]: what.tolist() for one, what in self._brought.items() if one in names},
+            "total": self._total.tolist(),  # as it was summed up: another order of sums rounds differently
         }
 
     def _take_over(self, facts: dict[str, Any], what: str) -> None:
@@ -287,19 +292,8 @@ class Companions(Streams):
             one = self[name]
             if isinstance(one, Companion):
                 self._bring(one, np.array(what))
+        if "total" in facts:  # older snapshots have none
+            self._total = np.array(facts["total"])
 
 
 _KINDS = {"time": "a date", "number": "a number", "round": "no time"}
-
-
-def _moment_of(time: Any) -> Moment:
-    """Read a time: a number, or a moment as NumPy, Python, pandas or text gives it."""
-    try:
-        if isinstance(time, int | float | np.number) and math.isfinite(time):
-            return Moment("number", float(time))
-        moment = np.asarray(time, dtype="datetime64[us]")
-        if not np.isnat(moment):
-            return Moment("time", int(moment.astype(np.int64)))
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise DataError(f"time must be a moment such as '2026-11-15T07:30', or a number; got {time!r}.")

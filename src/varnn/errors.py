@@ -9,6 +9,7 @@
     ├── TrainingError    (RuntimeError)  training could not go on: the loss is no longer finite
     ├── ModelFileError   (ValueError)    a .varnn file or a snapshot is damaged, foreign or too new
     ├── OutputError      (OSError)       a file cannot be written
+    ├── ThreadError      (RuntimeError)  two threads use one stream at the same time
     └── MissingExtraError (ImportError)  an optional package is needed and not installed
 
 Every message says what must hold, what came, and what to do. The command turns these into one line
@@ -83,6 +84,10 @@ class ModelFileError(VarnnError, ValueError):
 
 class OutputError(VarnnError, OSError):
     """A file cannot be written."""
+
+
+class ThreadError(VarnnError, RuntimeError):
+    """Two threads use one stream at the same time."""
 
 
 class MissingExtraError(VarnnError, ImportError):

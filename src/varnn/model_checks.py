@@ -8,6 +8,7 @@ Shapes are in the letters of CONTRIBUTING: E members, D inputs of the table, P i
 of the linear part, K hidden, H rows ahead; R rows kept of a series, and lags, are as many as there are.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn, get_args
 
@@ -37,6 +38,7 @@ _WIDEST = 1 << 20  # units of a layer
 _CHOSEN_WINDOW = 24  # rows: the longest that fitting chooses by itself
 _STATES = 1 << 23  # numbers that the windows under way of one series may hold
 _WORK = 1 << 31  # products that one step of one series may take
+_UNIT = re.compile(r"[1-9]?\d{0,3}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)")  # of datetime64
 _LARGE = 1e100  # as in a panel: squares must be finite
 _SMALL = 1e-150  # and what is divided by must not be nothing
 _LARGEST_WEIGHT = 1e9  # of a network that sees scaled numbers
@@ -91,6 +93,13 @@ _MODEL: dict[str, Rule] = {
 _LATER: dict[str, Rule] = {  # of these what is there: files from before lack them
     "time_name": optional(text),
     "series_name": optional(text),
+    "time_units": listed(
+        optional(
+            Rule("a unit of time", lambda one: isinstance(one, str) and _UNIT.fullmatch(one) is not None)
+        ),
+        "a list of units of time",
+        unique=False,
+    ),
     "label_range": optional(
         Rule(
             "the smallest and the largest label",
@@ -229,11 +238,16 @@ def check_model(tensors: Tensors, header: Facts, what: str) -> None:
         checks.fail(f"its window of {header['window']} rows is longer than its settings say")
     if sizes["H"] != 1:
         checks.fail("its one-step network looks several rows ahead")
+    units = header.get("time_units")
+    if units is not None and len(units) != len(header["series"]):
+        checks.fail("its series are not as many as the units of their times")
     for index in range(len(header["series"])):
         rows = {"D": sizes["D"]}
         checks.arrays(tensors, _TAIL_ARRAYS, f"tail.{index}.", rows)
         if f"tail.{index}.time" in tensors:
             checks.array(tensors, f"tail.{index}.time", _TAIL_TIME, rows)
+            if units is not None and units[index] is None:
+                checks.fail(f"the times of its series {shown(header['series'][index])} have no unit")
         if rows["R"] == 0:
             checks.fail(f"no row is kept of its series {shown(header['series'][index])}")
     facts = header.get("forecaster")

@@ -27,7 +27,7 @@ def parts_of(fitted: Fitted) -> tuple[Tensors, Facts]:
         tensors[f"tail.{index}.inputs"] = tail.inputs
         tensors[f"tail.{index}.target"] = tail.target
         if tail.time is not None:
-            tensors[f"tail.{index}.time"] = tail.time.astype("datetime64[ns]").astype(np.int64)
+            tensors[f"tail.{index}.time"] = tail.time.astype(np.int64)
     adaptation = fitted.adaptation
     if adaptation is not None:
         tensors["adaptation.gain"] = adaptation.gain
@@ -48,6 +48,8 @@ def parts_of(fitted: Fitted) -> tuple[Tensors, Facts]:
         "series_name": fitted.series_name,
         "label_range": None if fitted.label_range is None else list(fitted.label_range),
         "series": list(fitted.tails),
+        # Times are kept in the unit they have: nanoseconds end in the year 2262.
+        "time_units": [_unit(tail) for tail in fitted.tails.values()],
         "summary": fitted.summary,
     }
 
@@ -55,6 +57,7 @@ def parts_of(fitted: Fitted) -> tuple[Tensors, Facts]:
 def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
     """Undo :func:`parts_of`, of parts that `varnn.model_checks` has looked at."""
     architecture = Architecture(**facts["architecture"])
+    units = facts.get("time_units", ["ns"] * len(facts["series"]))  # files written before had no others
     return Fitted(
         architecture=architecture,
         weights=weights_from({name: tensors[f"weights.{name}"] for name in architecture.shapes}),
@@ -68,7 +71,9 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
         time_name=facts.get("time_name"),
         series_name=facts.get("series_name"),
         label_range=_pair(facts.get("label_range")),
-        tails={name: _tail(f"tail.{index}.", tensors) for index, name in enumerate(facts["series"])},
+        tails={
+            name: _tail(f"tail.{index}.", tensors, units[index]) for index, name in enumerate(facts["series"])
+        },
         summary=facts["summary"],
     )
 
@@ -138,10 +143,17 @@ def _spread(unit: float | None, tensors: Tensors) -> Spread | None:
     )
 
 
-def _tail(prefix: str, tensors: Tensors) -> Tail:
+def _unit(tail: Tail) -> str | None:
+    if tail.time is None:
+        return None
+    unit, count = np.datetime_data(tail.time.dtype)
+    return unit if count == 1 else f"{count}{unit}"
+
+
+def _tail(prefix: str, tensors: Tensors, unit: str | None) -> Tail:
     time = tensors.get(f"{prefix}time")
     return Tail(
         inputs=tensors[f"{prefix}inputs"],
         target=tensors[f"{prefix}target"],
-        time=None if time is None else time.view("datetime64[ns]"),
+        time=None if time is None else time.view(f"datetime64[{unit}]"),
     )

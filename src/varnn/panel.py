@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 FloatArray = npt.NDArray[np.floating[Any]]
 
-_LARGEST = 1e100
+LARGEST = 1e100  # size of a number: squares of it, and of what is made of it, must be finite
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -488,14 +488,14 @@ def _refuse_unusable(values: FloatArray, names: Sequence[str]) -> None:
     """Refuse infinities, and numbers so large that their squares would be infinite."""
     # fmax and fmin pass over NaN and need no temporary array, which a large table would feel.
     low, high = (one.reduce(values, axis=0).astype(np.float64) for one in (np.fmin, np.fmax))
-    bad = (low < -_LARGEST) | (high > _LARGEST)
+    bad = (low < -LARGEST) | (high > LARGEST)
     if bad.any():
         column = int(np.argmax(bad))
-        row = int(np.argmax(np.abs(values[:, column]) > _LARGEST))
+        row = int(np.argmax(np.abs(values[:, column]) > LARGEST))
         value = values[row, column]
         what = "infinity" if np.isinf(value) else f"{value:g}"
         raise RowError(
-            f"numbers must be finite or missing (NaN), and below {_LARGEST:g} in size; column "
+            f"numbers must be finite or missing (NaN), and below {LARGEST:g} in size; column "
             f"{names[column]!r} holds {what} in {{where}}. Correct it, or mark it missing.",
             row=row,
         )

@@ -21,15 +21,16 @@ from varnn.fitted import Fitted
 from varnn.forecast import Forecast, Forecaster
 from varnn.forecast.recent import Recent
 from varnn.intervals import Interval, Tracker, check_levels, known_spread
+from varnn.moments import moment, read_back
 from varnn.monitor import Event, Monitor
-from varnn.panel import _LARGEST, FloatArray
+from varnn.panel import LARGEST, FloatArray
 from varnn.preparation import LIMIT
 from varnn.recipe import RecipeStream
 from varnn.rules import optional, whole
 from varnn.snapshot_checks import check_header, check_states
-from varnn.stream_cell import Block, Matrices, Scratch
+from varnn.stream_cell import Workspace
 
-_TOO_LARGE = f"{{}} must be finite and at most {_LARGEST:g} in size; {{}}. Correct it, or leave it out."
+_TOO_LARGE = f"{{}} must be finite and at most {LARGEST:g} in size; {{}}. Correct it, or leave it out."
 _BLOCK = 128  # series at a time: with a window of 5 and 128 hidden units they fit into 1 MB of cache
 
 
@@ -39,6 +40,9 @@ class Stream:
     ``predict(x)`` may be called any number of times; ``observe(y)`` then closes the step with the
     label of the last x predicted. The results are those of ``model.predict`` on the same rows.
 
+    A stream belongs to one thread: calls of two threads at the same time are refused (``ThreadError``). Where
+    threads take turns, put a lock around it.
+
     Parameters
     ----------
     model
@@ -47,6 +51,8 @@ class Stream:
         None for one series: x is (D,), y a number. Otherwise n series in step: (n, D) and (n,).
     forecaster
         What looks several rows ahead, if anything does; a ``VARNNRegressor`` brings its own.
+    workspace
+        Weights and buffers to share with other streams of the model, all in one thread; None for its own.
 
     Examples
     --------
@@ -63,7 +69,14 @@ class Stream:
     True
     """
 
-    def __init__(self, model: Any, n_series: int | None = None, forecaster: Forecaster | None = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        n_series: int | None = None,
+        forecaster: Forecaster | None = None,
+        *,
+        workspace: Workspace | None = None,
+    ) -> None:
         if wrong := optional(whole(1)).broken("n_series", n_series):
             raise ConfigError(wrong)
         self.model: Fitted = getattr(model, "fitted_", model)
@@ -72,8 +85,13 @@ class Stream:
         self.steps = 0  # rows observed so far
         self.monitor: Monitor | None = None  # see `watch`
         self.events: list[Event] = []  # what the monitor noticed at the last label
+        self.last_time: np.datetime64 | None = None  # of the latest row observed that had one
         self._open = False  # whether an x was predicted and waits for its label
         self._answer: Any = math.nan
+        fitted = self.model
+        self._workspace = workspace or Workspace(fitted.architecture, fitted.weights, fitted.window)
+        self._guard = self._workspace.guard
+        self._acquire, self._release = self._guard.acquire, self._guard.release
         self._lay_out()
 
     @property
@@ -99,7 +117,8 @@ class Stream:
             the mean of the training rows; with "zero" by 0. With "none" they are refused, and with
             "interpolate", too: it would have to know the value after the gap.
         time
-            Moment of x, needed by a model that sees the time of day or week and ignored by others.
+            Moment of x, as `varnn.moments.moment` reads it; later than that of the last row observed.
+            Needed by a model that sees the time of day or week.
         interval
             Level, or levels, of intervals to give with the prediction.
 
@@ -111,11 +130,18 @@ class Stream:
         levels = None if interval is None else check_levels(interval)
         if levels is not None:
             known_spread(self.model.spread)
-        self._advance(self._numbers(x), time)
-        if levels is not None and self._tracker is not None:
-            return self._interval(self._tracker, levels, several=isinstance(interval, Sequence | np.ndarray))
-        # A fleet's caller gets an array of its own: writing into it must not change the innovation.
-        return self._answer if self.n_series is None else self._answer.copy()
+        when = None if time is None else self._later(time)
+        if not self._acquire(False):  # not `with self._guard`: that takes four times as long
+            raise self._guard.error()
+        try:
+            self._advance(self._numbers(x), when)
+            if levels is not None and self._tracker is not None:
+                several = isinstance(interval, Sequence | np.ndarray)
+                return self._interval(self._tracker, levels, several=several)
+            # A fleet's caller gets an array of its own: writing into it must not change the innovation.
+            return self._answer if self.n_series is None else self._answer.copy()
+        finally:
+            self._release()
 
     def observe(self, y: Any) -> Any:
         """Take in the label of the last x predicted; NaN or None holds the memory.
@@ -130,6 +156,14 @@ class Stream:
                 "observe(y) closes a step that predict(x) opened; no x was predicted since the last "
                 "observe. Call predict(x) first."
             )
+        if not self._acquire(False):
+            raise self._guard.error()
+        try:
+            return self._close(y)
+        finally:
+            self._release()
+
+    def _close(self, y: Any) -> Any:
         labels = self._label(y) if self.n_series is None else self._labels(y)
         innovation = labels - self._answer
         if self.monitor is not None:
@@ -142,6 +176,8 @@ class Stream:
         np.copyto(self._known, self._x)
         self.steps += 1
         self._open = False
+        if self._time is not None:
+            self.last_time = self._time
         return innovation
 
     def forecast(
@@ -202,11 +238,16 @@ class Stream:
 
     def snapshot(self) -> bytes:
         """Give the whole state as bytes, to go on elsewhere with :meth:`restore`."""
+        with self._guard:
+            return self._packed()
+
+    def _packed(self) -> bytes:
         tensors = self._states()
         if self._open:
             tensors["pending"] = self._given
         header = {
             "time": None if self._time is None else str(self._time),
+            "last_time": None if self.last_time is None else str(self.last_time),
             "format": model_file.FORMAT,
             "steps": self.steps,
             "n_series": self.n_series,
@@ -231,7 +272,14 @@ class Stream:
         return {**tensors, "known": self._known}
 
     @classmethod
-    def restore(cls, model: Any, blob: bytes, forecaster: Forecaster | None = None) -> "Stream":
+    def restore(
+        cls,
+        model: Any,
+        blob: bytes,
+        forecaster: Forecaster | None = None,
+        *,
+        workspace: Workspace | None = None,
+    ) -> "Stream":
         """Go on from a snapshot, with the model it was taken from.
 
         Examples
@@ -253,9 +301,9 @@ class Stream:
                 "a snapshot can only go on with the model it was taken from; this one belongs to another. "
                 "Load that model, or start a new stream."
             )
-        header = {"monitor": None, "time": None, **header}
+        header = {"monitor": None, "time": None, "last_time": None, **header}
         check_header(tensors, header, fitted, what)
-        stream = cls(model, header["n_series"], forecaster)
+        stream = cls(model, header["n_series"], forecaster, workspace=workspace)
         try:
             if header["monitor"] is not None:
                 stream.watch(**header["monitor"])
@@ -268,6 +316,8 @@ class Stream:
     def _take_over(self, tensors: Mapping[str, npt.NDArray[Any]], header: Mapping[str, Any]) -> None:
         """Go on from what a snapshot holds, which was looked at."""
         self.steps = header["steps"]
+        last, pending = (header[name] for name in ("last_time", "time"))
+        self.last_time = None if last is None else read_back(last)
         for block, rows in zip(self._blocks, self._rows, strict=True):
             block.restore(tensors["states"][..., rows, :])
         if self._recipe is not None:
@@ -284,9 +334,7 @@ class Stream:
         if "known" in tensors:  # not in snapshots of streams that refused gaps
             self._known[...] = tensors["known"]
         if "pending" in tensors:
-            if self._recent is not None:
-                self._recent.moment(header["time"])  # refuses what is none: it is wanted with the label
-            self._advance(tensors["pending"], header["time"])
+            self._advance(tensors["pending"], None if pending is None else read_back(pending))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by snapshot: the buffers are views of each other, which copies would not be."""
@@ -296,17 +344,14 @@ class Stream:
         """Make the blocks of series, and buffers for what they take and give."""
         model, width = self.model, 1 if self.n_series is None else self.n_series
         architecture, scaling = model.architecture, model.recipe.scaling
-        matrices = Matrices.of(architecture, model.weights)
-        members = matrices.readout.shape[:-2]
         self._rows = [slice(first, min(first + _BLOCK, width)) for first in range(0, width, _BLOCK)]
         sizes = [rows.stop - rows.start for rows in self._rows]  # all alike, but for the last
-        scratch = {size: Scratch(architecture, members, model.window, size) for size in set(sizes)}
-        self._blocks = [Block(architecture, matrices, model.window, size, scratch[size]) for size in sizes]
+        self._blocks = [self._workspace.block(size) for size in sizes]
         self._shape = (self.n_inputs,) if self.n_series is None else (width, self.n_inputs)
         self._x: FloatArray = np.zeros(self._shape)  # of the open step, gaps filled
         self._given: FloatArray = self._x  # as it came
         self._known = np.broadcast_to(model.recipe.lead, self._shape).astype(np.float64)  # before
-        self._time: Any = None
+        self._time: np.datetime64 | None = None
         # A model that takes x as it is needs no recipe, and a stream feels what it does not have to do.
         plain = model.recipe.takes_rows_as_they_are
         self._recipe = None if plain else self._recipe_stream(width)
@@ -325,6 +370,16 @@ class Stream:
         """Make what prepares the rows of so many series."""
         return RecipeStream(self.model.recipe, width, self.n_inputs)
 
+    def _later(self, time: Any) -> np.datetime64:
+        """Read the time of a row; refuse one that is not after that of the row before."""
+        when = moment(time)
+        if self.last_time is not None and when <= self.last_time:
+            raise DataError(
+                f"the time of a row must be after that of the row observed before it; got {when} after "
+                f"{self.last_time}. Send the rows of a series in the order of time, each once."
+            )
+        return when
+
     def _numbers(self, x: Any) -> npt.NDArray[np.float64]:
         """Give x as numbers in the model's order, (D,) or (n, D)."""
         if not isinstance(x, np.ndarray) and isinstance(x, Mapping):
@@ -342,8 +397,8 @@ class Stream:
 
     def _without_gaps(self, x: FloatArray) -> FloatArray:
         """Fill missing inputs as `varnn.preparation.fill_gaps` does; refuse what a panel would refuse."""
-        flat = x.ravel()
-        if flat.dot(flat) <= _LARGEST**2:  # quicker than to look at each
+        flat = np.multiply(x.ravel(), LARGEST**-2)  # so small that no square is infinite
+        if flat.dot(flat) <= LARGEST**-2:  # quicker than to look at each
             return x
         _refuse_huge(x)
         missing, fill = np.isnan(x), self.model.recipe.fill
@@ -369,7 +424,7 @@ class Stream:
             label = math.nan if y is None else float(y)
         except (TypeError, ValueError):
             raise DataError(f"y must be a number, None or NaN; got {y!r}.") from None
-        if abs(label) > _LARGEST:
+        if abs(label) > LARGEST:
             raise DataError(_TOO_LARGE.format("y", f"got {label:g}"))
         return label
 
@@ -380,8 +435,8 @@ class Stream:
             raise DataError("y must hold numbers, None or NaN only.") from None
         if labels.shape != (self.n_series,):
             raise DataError(f"y must have shape ({self.n_series},); got {labels.shape}.")
-        if (np.abs(labels) > _LARGEST).any():
-            series = int(np.argmax(np.abs(labels) > _LARGEST))
+        if (np.abs(labels) > LARGEST).any():
+            series = int(np.argmax(np.abs(labels) > LARGEST))
             raise DataError(_TOO_LARGE.format("y", f"that of series {series} is {labels[series]:g}"))
         return labels
 
@@ -475,7 +530,7 @@ class Stream:
 
 def _refuse_huge(values: FloatArray) -> None:
     """Refuse inputs that a panel would refuse; NaN passes."""
-    beyond = np.abs(values) > _LARGEST
+    beyond = np.abs(values) > LARGEST
     if beyond.any():
         place = np.argwhere(beyond)[0].tolist()
         raise DataError(_TOO_LARGE.format("x", f"position {place} is not"))

@@ -16,12 +16,14 @@ kept as [h 1] and made from [1 e], so that biases come with the products. For ma
 way round: there it matters that a block of them stays in the processor's cache.
 """
 
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from varnn.cell import Architecture, Weights
+from varnn.errors import ThreadError
 
 Float32 = npt.NDArray[np.float32]
 
@@ -69,10 +71,37 @@ class Matrices(NamedTuple):
         )
 
 
+class Guard:
+    """One thread at a time; another one is told so, and not kept waiting: it would see half a step."""
+
+    def __init__(self) -> None:
+        lock = threading.RLock()
+        self.acquire, self.release = lock.acquire, lock.release
+
+    def __enter__(self) -> None:
+        if not self.acquire(blocking=False):
+            raise self.error()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    @staticmethod
+    def error() -> ThreadError:
+        """Say what is wrong."""
+        return ThreadError(
+            "a stream belongs to one thread at a time; another one is within predict or observe of it, or of "
+            "a stream that shares its buffers. Give each thread a stream of its own, or put a lock around it."
+        )
+
+
 class Scratch:
     """Buffers that hold nothing from call to call, so that all blocks of a fleet share them."""
 
-    def __init__(self, architecture: Architecture, members: tuple[int, ...], window: int, n: int) -> None:
+    def __init__(self, architecture: Architecture, matrices: Matrices, window: int, n: int) -> None:
+        members = matrices.readout.shape[:-2]
+        # One series has one p for all windows: as the last row of from_memory, met by the 1 of [h 1], it is
+        # added within the product.
+        self.from_memory = matrices.from_memory.copy() if n == 1 else matrices.from_memory
         rows, carried = window * n, (window - 1) * n
         hidden, memory = architecture.hidden_size, architecture.memory_size + 1
         self.hidden: Float32 = np.zeros((*members, rows, hidden), np.float32)
@@ -106,9 +135,7 @@ class Block:
         self._alone = n_series == 1
         self._plain = self._alone and not members
         if self._alone:
-            # One p for all windows: as the last row of from_memory, met by the 1 of [h 1], it is added
-            # within the product.
-            self._matrices = matrices._replace(from_memory=matrices.from_memory.copy())
+            self._matrices = matrices._replace(from_memory=scratch.from_memory)
             self._projected = self._matrices.from_memory[..., -1:, :]
 
         # Every product sees windows x series as the rows of one matrix: the first rows are those of all
@@ -231,3 +258,27 @@ class Block:
         self._apart(self._older_memory)[...] = state[..., :width]
         if self._activation is not None:
             self._apart(self._activation)[...] = state[..., width:]
+
+
+class Workspace:
+    """What the blocks of a stream share: weights put together, and scratch by the number of series.
+
+    Streams of one model that take turns in one thread may share one; a series then costs its state alone.
+
+    Parameters
+    ----------
+    architecture, weights, window
+        The cell and the length of a window.
+    """
+
+    def __init__(self, architecture: Architecture, weights: Weights, window: int) -> None:
+        self.guard = Guard()
+        self._cell, self._window = architecture, window
+        self._matrices = Matrices.of(architecture, weights)
+        self._scratch: dict[int, Scratch] = {}
+
+    def block(self, n_series: int) -> Block:
+        """Make a block of so many series."""
+        if n_series not in self._scratch:
+            self._scratch[n_series] = Scratch(self._cell, self._matrices, self._window, n_series)
+        return Block(self._cell, self._matrices, self._window, n_series, self._scratch[n_series])

@@ -9,10 +9,13 @@ from varnn.errors import ModelFileError
 from varnn.fitted import Fitted
 from varnn.snapshot_checks import check_group
 from varnn.stream import Stream
+from varnn.stream_cell import Workspace
 
 
 class Streams(dict[str, Stream]):
     """Streams of one model by the names of their series; one is added once it has predicted.
+
+    They share weights and buffers, so that a series costs its own state alone, and all belong to one thread.
 
     Parameters
     ----------
@@ -36,10 +39,16 @@ class Streams(dict[str, Stream]):
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model: Fitted = getattr(model, "fitted_", model)
+        fitted = self.model
+        self.workspace = Workspace(fitted.architecture, fitted.weights, fitted.window)
 
     def begin(self) -> Stream:
         """Give the stream of a series that was not here before."""
-        return self.kind(self.model)
+        return self.kind(self.model, workspace=self.workspace)
+
+    def bring_back(self, state: bytes) -> Stream:
+        """Give a stream as its own ``snapshot`` has kept it, to be put under its name."""
+        return self.kind.restore(self.model, state, workspace=self.workspace)
 
     def snapshot(self) -> bytes:
         """Give the state of all series as bytes, to go on elsewhere with :meth:`restore`."""
@@ -60,11 +69,15 @@ class Streams(dict[str, Stream]):
             )
         check_group(tensors, header, what)
         for index, name in enumerate(header["series"]):
-            streams[name] = cls.kind.restore(streams.model, tensors[str(index)].tobytes())
+            streams[name] = streams.bring_back(tensors[str(index)].tobytes())
             if streams[name].n_series is not None:
                 raise ModelFileError(f"{what} is damaged: its series {name!r} is the state of several.")
         streams._take_over(header, what)
         return streams
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle by snapshot: streams and what they share stay together."""
+        return type(self).restore, (self.model, self.snapshot())
 
     def _facts(self) -> dict[str, Any]:
         """Give what is no stream's own, as plain values for the header of a snapshot."""

@@ -4,6 +4,7 @@ Exit codes: 0 good; 2 bad use or bad data, with one clear line; 130 interrupted;
 traceback. Nothing heavy is imported before a command needs it, so that ``varnn --help`` answers at once.
 """
 
+import os
 import sys
 from typing import Any
 
@@ -65,8 +66,11 @@ def main() -> None:
         code = 2
     except (typer.Abort, KeyboardInterrupt):
         code = _INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
-        sys.stderr.close()
+    except SystemExit as left:
+        # The reader of our output has gone, as with `| head`; click says 1 then, which is for bugs.
+        if not isinstance(left.__context__, BrokenPipeError):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
         code = 0
     if code == _INTERRUPTED:  # typer turns Ctrl-C into this code
         complaints.print("stopped.")

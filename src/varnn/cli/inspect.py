@@ -87,9 +87,9 @@ def _latency(model: "VARNNRegressor", steps: int = 500) -> float:
     y = np.tile(tail.target[-1], 2) if series else tail.target[-1]
     moment = None if tail.time is None else tail.time[-1]
     spent = []
-    for _ in range(steps):
+    for step in range(steps):
         began = time.perf_counter()
-        live.predict(x, time=moment)
+        live.predict(x, time=None if moment is None else moment + step)
         live.observe(y)
         spent.append(time.perf_counter() - began)
     return 1e6 * sorted(spent)[steps // 2]

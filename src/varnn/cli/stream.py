@@ -11,122 +11,129 @@ needs ``"time": "2026-11-15T07:30"`` there. ``series`` may be left out when ther
 list in the model's order; a ``y`` of null is a missing label. A line that cannot be used yields
 ``{"error": ...}`` and changes nothing. A list of such objects is answered by a list.
 
+With ``--state`` every line is on disk before it is answered, and answers carry ``"seq"``, the number of the
+line among those of its series. A line sent again with its ``"seq"``, or with a ``"key"``, gets the answer it
+got.
+
 A model with peers sees, of the other series, what was known before the moment of the x. That moment is the
 ``time``; without times it is the round, and a series that comes again begins the next one. A list holds all
 series that have a row at its moment; after a single x, the series of the moment before are taken to come.
 """
 
-import contextlib
 import json
-import math
-import signal
 import sys
-import warnings
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from varnn.cli.counters import Counters
+from varnn.cli.lines import TOO_LONG, Lines, Signals, send
 from varnn.cli.options import Model
 
 if TYPE_CHECKING:
-    from varnn.stream import Stream
-    from varnn.streams import Streams
+    from varnn.store import Store
 
-
-_TERMINATED = 128 + signal.SIGTERM
+_encode = json.JSONEncoder(allow_nan=False).encode  # made once: that takes as long as an answer
+_GROUP = 500  # lines that are written to disk together, at most
+_WATCHED_COVERAGE = 0.9
 
 
 def stream(
     model_path: Model,
     state: Annotated[
-        Path | None, typer.Option(help="File to resume from, and to keep the state of all series in.")
+        Path | None,
+        typer.Option(help="File to keep every line in before it is answered, and to go on from."),
     ] = None,
-    every: Annotated[int, typer.Option(help="Lines between two writes of the state.", min=1)] = 10_000,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Tell level shifts, changes of variance and lost coverage.")
+    ] = False,
+    stats: Annotated[
+        float | None, typer.Option(help="Seconds between counts on standard error; also on SIGUSR1.", min=0.1)
+    ] = None,
+    in_memory: Annotated[
+        int, typer.Option(help="Series held in memory, with --state; others wait on disk.", min=1)
+    ] = 1000,
+    most_series: Annotated[
+        int | None,
+        typer.Option(help="Series taken, by default 100,000, or 10,000 without --state.", min=1),
+    ] = None,
+    answers: Annotated[
+        int, typer.Option(help="Answers kept for each series, for lines that are sent again.", min=1)
+    ] = 1000,
+    longest_line: Annotated[
+        int, typer.Option(help="Bytes of a line; longer ones are passed over.", min=100)
+    ] = 1_000_000,
+    longest_list: Annotated[int, typer.Option(help="Objects in a list.", min=1)] = 10_000,
+    sync: Annotated[
+        bool,
+        typer.Option(help="Wait for the disk itself: answers then outlive a loss of power, too."),
+    ] = True,
 ) -> None:
     """Predict and observe live: JSON lines on standard input, answers on standard output."""
-    from varnn.companions import Companions
-    from varnn.files import check_writable, write_atomically
-    from varnn.regressor import load
-    from varnn.streams import Streams
+    import numpy as np
 
-    if state is not None:
-        check_writable(state)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that the state is kept then, too
-    fitted = load(model_path).fitted_
-    kind = Companions if fitted.recipe.peers else Streams
-    streams = kind(fitted)
-    if state is not None and state.exists():
-        streams = kind.restore(fitted, state.read_bytes(), f"{str(state)!r}")
-    # NumPy says that it knows no time zones, and takes 07:30+01:00 as 06:30, which is right.
-    warnings.filterwarnings("ignore", message="no explicit representation of timezones")
+    from varnn import model_file
+    from varnn.store import Store
+
+    fitted = model_file.read(
+        model_path
+    ).fitted  # without the estimator: a start is not to wait for its imports
+    watched = None
+    if watch:
+        watched = {} if fitted.spread is None else {"coverage": _WATCHED_COVERAGE}
+    limits: dict[str, Any] = {"in_memory": in_memory, "most_series": most_series, "answers": answers}
+    with Signals() as signals, np.errstate(all="ignore"):  # numbers without end are answered by null
+        with Store(
+            fitted, state, watch=watched, most_together=longest_list, synchronous=sync, **limits
+        ) as store:
+            lines = Lines(sys.stdin.buffer, signals, longest=longest_line, most=_GROUP)
+            _serve(store, lines, signals, stats)
+        if signals.stop is not None:
+            raise typer.Exit(128 + signals.stop)
+
+
+def _serve(store: "Store", lines: Lines, signals: Signals, stats: float | None) -> None:
+    counters = Counters()
+    for group in lines.groups(stats):
+        begun, answers, errors = time.perf_counter(), [], 0
+        for line in group:
+            if signals.stop is not None:
+                break
+            counters.lines += 1
+            if line and not line.isspace():
+                answer = _answer(line, counters.lines, store)
+                errors += sum("error" in one for one in (answer if isinstance(answer, list) else [answer]))
+                answers.append(_encode(answer))
+        store.commit()
+        if answers:
+            send("".join(f"{one}\n" for one in answers).encode(), signals)
+            counters.add(errors=errors, seconds=time.perf_counter() - begun)
+        if signals.tell or counters.is_due(stats):
+            signals.tell = False
+            sys.stderr.write(counters.said(store.n_series) + "\n")
+        if signals.stop is not None:
+            return
+
+
+def _answer(line: bytes, number: int, store: "Store") -> dict[str, Any] | list[dict[str, Any]]:
+    if line is TOO_LONG:
+        return {"error": f"line {number} is longer than --longest-line, and was passed over"}
     try:
-        for number, line in enumerate(sys.stdin.buffer, start=1):  # bytes: one bad line must not end it all
-            if not line.isspace():
-                sys.stdout.write(json.dumps(_answer(line, number, streams)) + "\n")
-                sys.stdout.flush()
-            if state is not None and number % every == 0:
-                write_atomically(state, streams.snapshot())
-    finally:  # at the end of the input, at Ctrl-C and when nobody reads the answers any more
-        if state is not None:
-            write_atomically(state, streams.snapshot())
-
-
-def _answer(line: bytes, number: int, streams: "Streams") -> dict[str, Any] | list[dict[str, Any]]:
-    try:
-        message = json.loads(line)
+        text = line.decode()
+        message = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return {"error": f"line {number} is not JSON: {error}"}
+        return {"error": f"line {number} is not JSON: {str(error)[:200]}"}
     if isinstance(message, dict) and ("x" in message or "y" in message):
-        return _answer_to_one(message, number, streams)
+        answer = store.answer(message, text)
+        return _placed(answer, number)
     if isinstance(message, list) and message and all(isinstance(one, dict) for one in message):
-        return _answer_to_all(message, number, streams)
+        found = store.answer_all(message)
+        return [_placed(one, number) for one in found] if isinstance(found, list) else _placed(found, number)
     return {"error": f"line {number} must be an object with 'x', 'y' or both, or a list of such"}
 
 
-def _answer_to_all(
-    messages: list[dict[str, Any]], number: int, streams: "Streams"
-) -> dict[str, Any] | list[dict[str, Any]]:
-    """Answer the rows of one moment: where series see each other, those in the list and no others."""
-    from varnn.companions import Companions
-
-    asking = [one for one in messages if "x" in one]
-    together: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-    if isinstance(streams, Companions) and asking:
-        times = {json.dumps(one.get("time")) for one in asking}
-        if len(times) > 1:
-            return {"error": f"line {number}: a list holds the rows of one time; this one has {len(times)}"}
-        together = streams.together(_key(one) for one in asking)
-    with together:
-        return [_answer_to_one(one, number, streams) for one in messages]
-
-
-def _answer_to_one(message: dict[str, Any], number: int, streams: "Streams") -> dict[str, Any]:
-    name = message.get("series")
-    answer: dict[str, Any] = {} if name is None else {"series": name}
-    key = _key(message)
-    live = streams.get(key) or streams.begin()
-    try:
-        if "x" in message:
-            answer |= _prediction(live, message)
-            streams[key] = live
-        if "y" in message:
-            innovation = live.observe(message["y"])
-            answer["innovation"] = None if math.isnan(innovation) else innovation
-    except (ValueError, OverflowError) as error:  # our own errors about data, and numbers without end
-        answer["error"] = f"line {number}: {error}"
-    return answer
-
-
-def _key(message: dict[str, Any]) -> str:
-    """Give the name of a message's series as JSON, so that the series 1 and "1" stay apart."""
-    return json.dumps(message.get("series"))
-
-
-def _prediction(live: "Stream", message: dict[str, Any]) -> dict[str, Any]:
-    """Predict x, with bounds where the line asks for them: numbers for a level, lists for several."""
-    interval = message.get("interval")
-    found = live.predict(message["x"], time=message.get("time"), interval=interval)
-    if interval is None:
-        return {"prediction": found}
-    return {"prediction": found.prediction, "lower": found.lower.tolist(), "upper": found.upper.tolist()}
+def _placed(answer: dict[str, Any], number: int) -> dict[str, Any]:
+    """Say in an error which line it is about."""
+    return answer | {"error": f"line {number}: {answer['error']}"} if "error" in answer else answer

@@ -9,7 +9,7 @@ from varnn.clock import has_clock
 from varnn.errors import DataError
 from varnn.panel import FloatArray, Panel
 
-_NO_TIME = np.datetime64("NaT", "ns")
+_NO_TIME = np.datetime64("NaT", "us")  # microseconds: nanoseconds end in the year 2262
 
 
 class Recent:
@@ -36,7 +36,7 @@ class Recent:
         self.inputs = np.zeros((rows, n_series, n_inputs))
         self.labels = np.full((rows, n_series), np.nan)
         self.last = np.full(n_series, np.nan)  # label known, however long ago
-        self.times = np.full(rows, _NO_TIME, dtype="datetime64[ns]")
+        self.times = np.full(rows, _NO_TIME)
         self.seen = 0  # rows so far
 
     def add(self, inputs: FloatArray, labels: Any, time: Any) -> None:
@@ -47,7 +47,7 @@ class Recent:
             self.last = np.where(np.isnan(dropped), self.last, dropped)
         self.inputs[place] = inputs
         self.labels[place] = labels
-        self.times[place] = self.moment(time)
+        self.times[place] = _NO_TIME if time is None else np.datetime64(time, "us")
         self.seen += 1
 
     @staticmethod
@@ -88,12 +88,16 @@ class Recent:
             "inputs": self.inputs,
             "labels": self.labels,
             "last": self.last,
-            "times": self.times.view(np.int64),
+            "microseconds": self.times.view(np.int64),
             "seen": np.array([self.seen]),
         }
 
     def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
         """Take over what :meth:`state` gave."""
         self.inputs, self.labels = state["inputs"].copy(), state["labels"].copy()
-        self.last, self.times = state["last"].copy(), state["times"].copy().view("datetime64[ns]")
+        self.last = state["last"].copy()
+        if "times" in state:  # a snapshot of an earlier version
+            self.times = state["times"].view("datetime64[ns]").astype(self.times.dtype)
+        else:
+            self.times = state["microseconds"].copy().view(self.times.dtype)
         self.seen = int(state["seen"][0])

@@ -2,7 +2,7 @@
 
 import typer
 
-from varnn.cli.bench import coverage, fuzz, glitches, horizons, ladder, robustness, speed, streams
+from varnn.cli.bench import coverage, fuzz, glitches, horizons, kills, ladder, robustness, speed, streams
 
 app = typer.Typer(help="Measure speed against named peers, and robustness.", no_args_is_help=True)
 
@@ -30,5 +30,7 @@ for bench, command in (
     ("fuzz", fuzz.fuzz),
     ("glitches", glitches.glitches),
     ("glitches-page", glitches.glitches_page),
+    ("kills", kills.kills),
+    ("store", kills.store),
 ):
     app.command(bench)(command)

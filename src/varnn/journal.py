@@ -1,0 +1,329 @@
+"""What a stream was told and what it answered, on disk: one SQLite file, written a group at a time.
+
+Four tables. ``series``: a row for each, with its name and the number of its last message. ``journal``: the
+messages since the state that was kept last. ``states``: that state. ``answers``: the last answers, for
+messages that are sent again. A group of messages, its answers, the numbers and the states that fell due are
+one transaction: after a crash, all of it is there or nothing.
+
+A state is some hundred kilobytes, a message some hundred bytes: so messages are written as they come, and a
+state once in many. What a stream does follows from its state and its messages to the last bit, so that the
+two give back the very stream that was lost.
+
+The file is in WAL mode: beside it lie ``-wal`` and ``-shm`` while it is open, and ``-lock``, which says whose
+it is. A lock ends with its process, however that ended.
+"""
+
+import os
+import platform
+import sqlite3
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, NamedTuple
+
+from varnn.errors import ModelFileError, OutputError
+
+_MARK = 0x7661726E  # "varn", SQLite's application_id
+_VERSION = 1
+_BEGINNING = b"SQLite format 3\0"
+_TABLES = """
+    CREATE TABLE series (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, seq INTEGER NOT NULL);
+    CREATE TABLE states (scope INTEGER PRIMARY KEY, entry INTEGER NOT NULL, state BLOB NOT NULL);
+    CREATE TABLE journal (scope INTEGER, entry INTEGER, message TEXT NOT NULL, PRIMARY KEY (scope, entry))
+        WITHOUT ROWID;
+    CREATE TABLE answers (series INTEGER, seq INTEGER, key TEXT, answer TEXT NOT NULL,
+        PRIMARY KEY (series, seq)) WITHOUT ROWID;
+    CREATE INDEX keys ON answers (series, key) WHERE key IS NOT NULL;
+    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+class Known(NamedTuple):
+    """A series that has a row."""
+
+    id: int
+    seq: int  # of its last message
+
+
+class Answer(NamedTuple):
+    """An answer to keep."""
+
+    series: int
+    seq: int
+    key: str | None
+    text: str
+
+
+class Entry(NamedTuple):
+    """A message to keep; a scope is what has a state of its own: a series, or 0 for all that are linked."""
+
+    scope: int
+    entry: int
+    message: str
+
+
+class State(NamedTuple):
+    """The state of a scope, after its messages up to an entry."""
+
+    scope: int
+    entry: int
+    state: bytes
+
+
+class Group(NamedTuple):
+    """What is written in one step."""
+
+    series: dict[str, Known]  # that are new, or went on
+    entries: list[Entry]
+    answers: list[Answer]
+    states: list[State]
+    answered: dict[int, int]  # numbers up to which answers of a series are no longer kept
+
+
+class Journal:
+    """One file, one process.
+
+    Parameters
+    ----------
+    path
+        The file; made if it is not there.
+    model
+        Fingerprint of the model whose streams these are; the file of another is refused.
+    synchronous
+        Whether each group is also brought to the disk itself: then answers outlive a loss of power, and not
+        only the death of the process.
+    first
+        What to do once the file is locked, before it is opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "live.state"
+    >>> with Journal(path, "the model") as journal:
+    ...     entries, answers = [Entry(1, 1, '{"x": [1]}')], [Answer(1, 1, None, '{"prediction": 2.0}')]
+    ...     journal.write(Group({'"a"': Known(1, 1)}, entries, answers, [], {}))
+    >>> with Journal(path, "the model") as journal:
+    ...     journal.find('"a"'), journal.answer(1, 1), journal.since(1)[1][0].message
+    (Known(id=1, seq=1), '{"prediction": 2.0}', '{"x": [1]}')
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        model: str,
+        *,
+        synchronous: bool = True,
+        first: Callable[[], None] | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self._lock = _Lock(self.path)
+        try:
+            if first is not None:
+                first()
+            with self._explained():
+                self._database = _opened(self.path, model, synchronous=synchronous)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file, and give up the lock; what lies beside it is taken in."""
+        try:
+            with self._explained():
+                self._database.close()
+        finally:
+            self._lock.release()
+
+    @property
+    def size(self) -> int:
+        """Number of series."""
+        return int(self._one("SELECT count(*) FROM series")[0])
+
+    def find(self, name: str) -> Known | None:
+        """Look up a series."""
+        found = self._one("SELECT id, seq FROM series WHERE name = ?", name)
+        return Known(*found) if found else None
+
+    def names(self) -> list[tuple[str, Known]]:
+        """List all series, the first one first."""
+        with self._explained():
+            rows = self._database.execute("SELECT name, id, seq FROM series ORDER BY id").fetchall()
+        return [(name, Known(id, seq)) for name, id, seq in rows]
+
+    def answer(self, series: int, seq: int) -> str | None:
+        """Give the answer to a message, if it is still kept."""
+        found = self._one("SELECT answer FROM answers WHERE series = ? AND seq = ?", series, seq)
+        return str(found[0]) if found else None
+
+    def answer_by_key(self, series: int, key: str) -> str | None:
+        """Give the answer to the message with a key, if it is still kept."""
+        found = self._one(
+            "SELECT answer FROM answers WHERE series = ? AND key = ? ORDER BY seq DESC", series, key
+        )
+        return str(found[0]) if found else None
+
+    def since(self, scope: int) -> tuple[State | None, list[Entry]]:
+        """Give the state of a scope that was kept last, if any, and the messages since."""
+        kept = self._one("SELECT scope, entry, state FROM states WHERE scope = ?", scope)
+        state = State(*kept) if kept else None
+        entry = state.entry if state else 0
+        with self._explained():
+            rows = self._database.execute(
+                "SELECT * FROM journal WHERE scope = ? AND entry > ? ORDER BY entry", (scope, entry)
+            ).fetchall()
+        return state, [Entry(*row) for row in rows]
+
+    def write(self, group: Group) -> None:
+        """Keep a group: all of it or, with an error, nothing."""
+        with self._explained(), self._database as database:
+            database.execute("BEGIN IMMEDIATE")
+            database.executemany(
+                "INSERT INTO series (name, id, seq) VALUES (?, ?, ?) "
+                "ON CONFLICT (name) DO UPDATE SET seq = excluded.seq",
+                ((name, known.id, known.seq) for name, known in group.series.items()),
+            )
+            database.executemany("INSERT INTO journal VALUES (?, ?, ?)", group.entries)
+            database.executemany("INSERT INTO answers VALUES (?, ?, ?, ?)", group.answers)
+            if group.states:
+                database.executemany("INSERT OR REPLACE INTO states VALUES (?, ?, ?)", group.states)
+                database.executemany(
+                    "DELETE FROM journal WHERE scope = ? AND entry <= ?",
+                    ((one.scope, one.entry) for one in group.states),
+                )
+            database.executemany("DELETE FROM answers WHERE series = ? AND seq <= ?", group.answered.items())
+
+    def _one(self, query: str, *values: int | str) -> Any:
+        with self._explained():
+            return self._database.execute(query, values).fetchone()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what SQLite says into what this library says."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise OutputError(
+                f"{str(self.path)!r} cannot be written: {error}. Nothing that is not in it was answered; "
+                "make room, or correct what is wrong with the disk, and go on from there."
+            ) from None
+        except sqlite3.DatabaseError as error:
+            if type(error) is not sqlite3.DatabaseError:  # a wrong use of SQLite is a bug
+                raise
+            raise ModelFileError(
+                f"{str(self.path)!r} is truncated or damaged: {error}. Restore it from a copy."
+            ) from None
+
+
+def is_journal(path: Path) -> bool:
+    """Tell whether a file is a database, or new; snapshots of earlier versions are neither."""
+    if not path.exists():
+        return True
+    with path.open("rb") as file:
+        beginning = file.read(len(_BEGINNING))
+    return beginning in (b"", _BEGINNING)
+
+
+def make(path: Path, model: str, groups: Iterable[Group]) -> None:
+    """Write a whole file beside the place it is to take, then put it there in one step."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    draft.unlink(missing_ok=True)
+    try:
+        with Journal(draft, model) as journal:
+            for group in groups:
+                journal.write(group)
+        draft.replace(path)
+    finally:
+        for end in ("", "-wal", "-shm", "-lock"):
+            draft.with_name(draft.name + end).unlink(missing_ok=True)
+
+
+def _opened(path: Path, model: str, *, synchronous: bool) -> sqlite3.Connection:
+    database = sqlite3.connect(path, isolation_level=None, timeout=5.0, check_same_thread=False)
+    try:
+        (page,) = database.execute("PRAGMA page_size").fetchone()
+        if path.stat().st_size % page:
+            raise sqlite3.DatabaseError("its last page is not whole")
+        (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not tables:
+            with database:
+                database.execute("BEGIN EXCLUSIVE")
+                for statement in _TABLES.split(";"):
+                    database.execute(statement)
+                database.execute(f"PRAGMA application_id = {_MARK}")
+                facts = {"version": str(_VERSION), "model": model}
+                database.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
+        if database.execute("PRAGMA application_id").fetchone() != (_MARK,):
+            raise ModelFileError(
+                f"{str(path)!r} is a database of another program. Give another --state file."
+            )
+        facts = dict(database.execute("SELECT name, value FROM facts"))
+        if facts["version"] != str(_VERSION):
+            raise ModelFileError(
+                f"{str(path)!r} has version {facts['version']}; this library reads {_VERSION}. Upgrade it."
+            )
+        if facts["model"] != model:
+            raise ModelFileError(
+                f"{str(path)!r} holds the state of another model. Give that model, or another --state file."
+            )
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+class _Lock:
+    """A file beside another that says whose that is; the system lets go of it when its process ends."""
+
+    def __init__(self, path: Path) -> None:
+        place = path.with_name(path.name + "-lock")
+        try:
+            self._file: IO[str] = place.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise OutputError(f"{str(place)!r} cannot be written: {error.strerror}.") from None
+        if not _lock(self._file):
+            self._file.seek(0)
+            holder = self._file.read().strip() or "another process"
+            self._file.close()
+            raise OutputError(f"{str(path)!r} is in use by {holder}. End that, or give another --state file.")
+        self._file.truncate(0)
+        self._file.write(f"process {os.getpid()} on {platform.node()}\n")
+        self._file.flush()
+
+    def release(self) -> None:
+        """Let others have it. The file stays: who removes it may remove another's."""
+        with closing(self._file):
+            self._file.truncate(0)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(file: IO[str]) -> bool:
+        file.seek(1 << 30)  # a byte beyond the text, so that others can read that
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _lock(file: IO[str]) -> bool:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True

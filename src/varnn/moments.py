@@ -1,0 +1,114 @@
+"""One time, as people and programs write it -> ``numpy.datetime64`` in UTC.
+
+A time that says its zone is brought to UTC; one that does not is taken to be in UTC. Years may lie far from
+ours: what is kept counts microseconds, or nanoseconds only where a time is finer than that.
+"""
+
+import re
+from datetime import UTC, date, datetime
+from typing import Any
+
+import numpy as np
+
+from varnn.errors import DataError
+
+_NANOSECONDS = 1000  # in a microsecond
+_FAR = re.compile(r"[+-]?\d{4,12}-\d{2}-\d{2}T")
+_MONTH = re.compile(r"\d{4}-\d{2}")
+
+
+def moment(value: Any) -> np.datetime64:
+    """Read a single time; refuse what is none.
+
+    Parameters
+    ----------
+    value
+        Text as ISO 8601 has it, with or without an offset; a ``datetime``, ``date``, ``numpy.datetime64`` or
+        pandas ``Timestamp``.
+
+    Examples
+    --------
+    >>> moment("2026-11-15T07:30+01:00"), moment("3000-01-01")
+    (np.datetime64('2026-11-15T06:30:00.000000'), np.datetime64('3000-01-01T00:00:00.000000'))
+    >>> moment("now")
+    Traceback (most recent call last):
+    ...
+    varnn.errors.DataError: time must be a moment such as '2026-11-15T07:30' or a datetime; got 'now'.
+    """
+    found = None
+    try:
+        if isinstance(value, str):
+            found = _of_text(value)
+        elif isinstance(value, date):
+            found = _of_date(value)
+        elif isinstance(value, np.datetime64 | np.ndarray):
+            found = _of_numpy(value)
+    except (ValueError, OverflowError):
+        pass
+    if found is None or np.isnat(found):
+        shown = repr(value)
+        raise DataError(
+            "time must be a moment such as '2026-11-15T07:30' or a datetime; "
+            f"got {shown if len(shown) <= 60 else shown[:60] + '...'}."
+        )
+    return found
+
+
+def read_back(text: str) -> np.datetime64:
+    """Read what ``str`` made of a moment, or what a snapshot of an earlier version holds; DataError if not.
+
+    Examples
+    --------
+    >>> read_back(str(np.datetime64("12026-01-01T00:00:00.000000")))
+    np.datetime64('12026-01-01T00:00:00.000000')
+    """
+    try:
+        return moment(text)
+    except DataError:
+        if not _FAR.match(text):
+            raise
+    try:  # years beyond 9999 are no dates of Python
+        return _of_numpy(np.datetime64(text))
+    except (ValueError, OverflowError):
+        raise DataError(f"{text[:60]!r} is no time.") from None
+
+
+def _of_text(text: str) -> np.datetime64 | None:
+    if _MONTH.fullmatch(text):
+        text += "-01"
+    if len(text) > 26 and text[19:20] == "." and text[20:].isdigit():  # finer than microseconds
+        return _of_numpy(np.datetime64(text))
+    return _of_date(datetime.fromisoformat(text))
+
+
+def _of_date(value: date) -> np.datetime64 | None:
+    if not isinstance(value, datetime):
+        return np.datetime64(value, "us")
+    if value != value:  # pandas' NaT is a datetime of a kind
+        return None
+    finer = getattr(value, "nanosecond", 0)  # pandas has it
+    if value.tzinfo is not None:
+        value = value.astimezone(UTC)
+    plain = datetime(
+        value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond
+    )
+    found = np.datetime64(plain, "us")
+    if not finer:
+        return found
+    whole: np.datetime64 = found.astype("datetime64[ns]")
+    return whole + np.timedelta64(finer, "ns")
+
+
+def _of_numpy(value: Any) -> np.datetime64:
+    """Give a moment in microseconds, or in nanoseconds where it is finer; ValueError where it is none."""
+    if value.shape != () or value.dtype.kind != "M":
+        raise ValueError
+    one = np.datetime64(value[()])
+    found: np.datetime64 = one.astype("datetime64[us]")
+    unit, count = np.datetime_data(one.dtype)
+    if unit in ("ns", "ps", "fs", "as"):
+        finer: np.datetime64 = one.astype("datetime64[ns]")
+        return found if found == one else finer
+    if not np.isnat(one) and found.astype(one.dtype) != one:  # beyond what microseconds reach
+        raise ValueError(f"{count} {unit}")
+    return found
