@@ -117,6 +117,7 @@ class Adapter:
         self._memory = np.array([_GUARD, _GUARD, _SOON, _SOON, _SOON])[:, None]
         self._step = 1 - adaptation.forgetting
         self._bound, self._judged = _BOUND * adaptation.noise**0.5, adaptation.judged
+        self._doubt = adaptation.doubt if np.isfinite(adaptation.doubt) else None
         self._members = members
         self._features = np.ones((members, n_series, size))
         self._products = np.empty((members, n_series, size))
@@ -205,10 +206,12 @@ class Adapter:
         """Give the share of corrections to use, g, from the sums before them: (5, any) -> (any)."""
         gained, size, lately, recent, spread = sums
         share = np.minimum(np.maximum(gained / (size + self.adaptation.noise), 0), 1)
-        if not np.isfinite(self.adaptation.doubt):
-            return np.asarray(share)
-        most = np.maximum(lately + self.adaptation.doubt * np.sqrt(spread), 0)
-        return np.asarray(np.divide(most, recent, out=share, where=share * recent > most))
+        if self._doubt is not None:
+            most = np.maximum(lately + self._doubt * np.sqrt(spread), 0)
+            doubted = share * recent > most
+            if doubted.any():
+                np.divide(most, recent, out=share, where=doubted)
+        return np.asarray(share)
 
     def _bounded(self, reach: Doubles, wanted: Doubles, known: npt.NDArray[np.bool_]) -> Doubles:
         """Solve for the errors (E, n, B): all at once, or where one is beyond its bound row after row."""

@@ -103,7 +103,9 @@ class Spread:
         # Of later rows, which may be many, one number stands for the whole hidden layer.
         told = np.log1p(later_hidden) @ direction.astype(later_hidden.dtype)
         later = np.column_stack([told, _recent_sizes(later_errors / unit, later_starts)])
-        share, *others = _fit_sizes(later, later_errors / unit)
+        # Few rows may show by chance that small errors follow large ones. Such a scale would narrow after
+        # each error and widen while all is well, so that no weight may be below zero.
+        share, *others = _fit_sizes(later, later_errors / unit, none_below_zero=True)
         scales = cls(weights=np.array([share, *others]), unit=unit, quantiles=TAUS).scales(later)
         ratios = later_errors / scales
         ratios /= _levels(ratios, later_starts)
@@ -333,16 +335,27 @@ def _running_sizes(sizes: Doubles, first: Doubles) -> Doubles:
     return np.array(means)
 
 
-def _fit_sizes(regressors: Doubles, errors: Doubles) -> Doubles:
+def _fit_sizes(regressors: Doubles, errors: Doubles, *, none_below_zero: bool = False) -> Doubles:
     """Regress |errors| on exp(w' [regressors, 1]): (N, R), (N,) -> (R + 1,).
 
     Sizes are taken as gamma distributed: for these, Fisher scoring solves the same small system at each
-    step. Regressing their logarithms would be one step, but mind the smallest errors most.
+    step. Regressing their logarithms would be one step, but mind the smallest errors most. Regressors whose
+    weight would be below zero are left out one after another, where none may be.
     """
+    weights = _fit_gamma(regressors, errors)
+    kept = np.ones(len(weights), np.bool_)
+    while none_below_zero and (weights[:-1] < 0).any():
+        kept[np.argmin(weights[:-1])] = False
+        weights = np.zeros(len(weights))
+        weights[kept] = _fit_gamma(regressors[:, kept[:-1]], errors)
+    return weights
+
+
+def _fit_gamma(regressors: Doubles, errors: Doubles) -> Doubles:
     known = ~np.isnan(errors)
     sizes, standard = np.abs(errors[known]) + _LEAST, regressors[known]
     centre, deviation = standard.mean(axis=0), standard.std(axis=0)
-    deviation[deviation <= 1e-6 * deviation.max()] = np.inf  # a unit that is never on gets no weight
+    deviation[deviation <= 1e-6 * deviation.max(initial=0)] = np.inf  # a unit that is never on gets no weight
     standard -= centre
     standard /= deviation
     moments = standard.T @ standard / len(sizes) + _RIDGE * np.eye(len(centre))

@@ -153,43 +153,47 @@ class FilterStream:
         self.level = np.full(n_series, np.nan)  # the label taken last
         self.waited = np.zeros(n_series)  # rows since
         self.left = np.zeros(n_series)  # labels that were left out lately
-        self.calm = np.zeros(n_series)  # rows since the last of them
+        self.out = np.zeros(n_series)  # the row of the last of them
         self.grown = np.zeros(n_series)  # the raised bound
-        self.age = np.zeros(n_series)  # rows since it was raised
+        self.since = np.zeros(n_series)  # the row it was raised at
+        self.rows = 0  # so far
+        self.waiting = False  # whether the label before is missing in any series
 
     def __call__(self, labels: FloatArray) -> FloatArray:
         """Give the labels (n,) with those that are not plausible missing."""
         rule = self.plausible
-        self.age += 1
-        self.calm += 1
-        with np.errstate(invalid="ignore"):
-            sizes = np.abs(labels - self.level)
-            if (sizes <= rule.change).all() and not self.waited.any():  # nearly always
-                self.level = labels.copy()  # the caller may write into its own
-                return labels
-            sizes /= 1 + self.waited
-            begun, known = ~np.isnan(self.level), ~np.isnan(labels)
-            bounds = np.maximum(rule.change, _faded(self.grown, self.age))
-            fine = np.where(begun, sizes <= bounds, (rule.low <= labels) & (labels <= rule.high))
-        left = np.where(self.calm > LATELY, 0, self.left)
+        self.rows += 1
+        sizes = np.abs(labels - self.level)
+        if not self.waiting and (sizes <= rule.change).all():  # nearly always
+            self.level = labels.copy()  # the caller may write into its own
+            return labels
+        sizes /= 1 + self.waited
+        begun, known = ~np.isnan(self.level), ~np.isnan(labels)
+        bounds = np.maximum(rule.change, _faded(self.grown, self.rows - self.since))
+        fine = np.where(begun, sizes <= bounds, (rule.low <= labels) & (labels <= rule.high))
+        left = np.where(self.rows - self.out > LATELY, 0, self.left)
         taken = known & (fine | (left >= PATIENCE))
         left_out = known & ~taken
         shifted = taken & begun & ~fine
         self.grown = np.where(shifted, TIMES * sizes, self.grown)
-        self.age[shifted] = 0
+        self.since[shifted] = self.rows
         self.level = np.where(taken, labels, self.level)
         self.waited = np.where(taken, 0, self.waited + 1)
         self.left = np.where(taken & ~fine, 0, left + left_out)
-        self.calm[left_out] = 0
+        self.out[left_out] = self.rows
+        self.waiting = not taken.all()
         return np.where(taken, labels, np.nan)
 
     def state(self) -> Doubles:
         """Give all that later labels are judged by: (n, FILTER_NUMBERS)."""
-        return np.column_stack([self.level, self.waited, self.left, self.calm, self.grown, self.age])
+        ago = [self.rows - self.out, self.rows - self.since]
+        return np.column_stack([self.level, self.waited, self.left, self.grown, *ago])
 
     def restore(self, state: Doubles) -> None:
         """Take over what :meth:`state` gave."""
-        self.level, self.waited, self.left, self.calm, self.grown, self.age = state.T.copy()
+        self.level, self.waited, self.left, self.grown, out, since = state.T.copy()
+        self.out, self.since, self.rows = -out, -since, 0
+        self.waiting = bool(self.waited.any())
 
 
 def _faded(grown: float | Doubles, age: int | Doubles) -> Doubles:

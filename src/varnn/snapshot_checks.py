@@ -100,7 +100,7 @@ def check_states(tensors: Tensors, fresh: Tensors, fitted: Fitted, what: str) ->
         if not np.isin(tensors["recipe"][:, 1 + filtered : 3 + filtered], (0, 1)).all():
             checks.fail("its array 'recipe' says neither yes nor no")
         counts = tensors["recipe"][:, 2 : 1 + filtered]  # and a bound: all but the level
-        if (counts < 0).any() or (counts[:, [0, 1, 2, 4][: counts.shape[1]]] > 1 << 53).any():
+        if (counts < 0).any() or (counts[:, [0, 1, 3, 4][: counts.shape[1]]] > 1 << 53).any():
             checks.fail("its array 'recipe' holds counts that are none")
     if "adapter" in fresh and (tensors["adapter"][:, [-1] if before else [-4, -2, -1]] < 0).any():
         checks.fail("its array 'adapter' holds a sum of squares below zero")
