@@ -104,7 +104,7 @@ REFUSED = [
     Bad("duplicates", "line 8 repeats 2024-03-25T05:00:00", ("--duplicates", "first")),
     Bad(
         "numbered-stores",
-        "Times increase within column 'store': --series 'store'",
+        "Times increase within column 'store': if it names series, say --series 'store'",
         ("--series", "store"),
         rows=120,
     ),

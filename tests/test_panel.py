@@ -149,7 +149,7 @@ def test_times_with_a_zone_become_utc() -> None:
     [
         ("absent.csv", None, "there is no file"),
         ("empty.csv", "", "cannot be read as a table"),
-        ("ragged.csv", "a,b\n1,2\n3\n", "cannot be read as a table"),
+        ("ragged.csv", "a,b\n1,2\n3\n", "line 3 has 1"),
         ("fake.parquet", "a,b\n1,2\n", "cannot be read as a table"),
         ("header.csv", "a,y\n", "at least one row"),
     ],

@@ -17,6 +17,7 @@ from weakref import WeakSet
 import numpy as np
 import numpy.typing as npt
 
+from varnn.clock import has_clock
 from varnn.errors import DataError
 from varnn.fitted import Fitted, Tail
 from varnn.panel import FloatArray, Panel
@@ -51,6 +52,15 @@ def continue_from_training(model: Fitted, panel: Panel) -> FloatArray:
             )
         tail = model.tails.get(name) or next(iter(model.tails.values()))
         rows = slice(panel.starts[index], panel.starts[index + 1])
+        if tail.time is not None and has_clock(panel.time) and panel.time is not None:
+            begun, ended = panel.time[rows][0], tail.time[-1]
+            if begun <= ended:
+                logger.warning(
+                    "rows without labels are predicted as if they came after the training rows, which end at "
+                    "%s; these begin at %s. Give their labels to predict them where they are.",
+                    ended,
+                    begun,
+                )
         pieces.append(
             continued(model, tail, panel.inputs[rows], None if panel.time is None else panel.time[rows])
         )

@@ -120,7 +120,25 @@ def _parsed(dialect: Dialect, path: Path | None, content: bytes, *, packed: bool
     except pyarrow.ArrowInvalid:
         # ... and what comes later may not fit them; or a text goes on in the next line.
         lines.newlines_in_values = True
+    try:
         return csv.read_csv(opened(), parse_options=lines, convert_options=convert)
+    except pyarrow.ArrowInvalid:
+        _refuse_ragged(opened(), dialect)
+        raise
+
+
+def _refuse_ragged(source: Any, dialect: Dialect) -> None:
+    """Refuse lines with more or fewer cells than the first, by the number of the line."""
+    text = io.TextIOWrapper(io.BytesIO(source.read()), "utf-8-sig", errors="replace", newline="")
+    reader = standard_csv.reader(text, delimiter=dialect.delimiter)
+    width, before = 0, 0
+    for record in reader:
+        if record and width and len(record) != width:
+            raise DataError(
+                f"each line must have as many cells as the first, {width}; line {before + 1:,} has "
+                f"{len(record)}. Correct it; lines above the names of the columns must go."
+            )
+        width, before = width or len(record), reader.line_num
 
 
 def _is_binary(kind: Any) -> bool:

@@ -17,6 +17,7 @@ import os
 import platform
 import sqlite3
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ from varnn.errors import ModelFileError, OutputError
 
 _MARK = 0x7661726E  # "varn", SQLite's application_id
 _VERSION = 1
+_SEAL = 8  # hexadecimal digits of a checksum
 _BEGINNING = b"SQLite format 3\0"
 _TABLES = """
     CREATE TABLE series (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, seq INTEGER NOT NULL);
@@ -117,7 +119,12 @@ class Journal:
         synchronous: bool = True,
         first: Callable[[], None] | None = None,
     ) -> None:
-        self.path = Path(path)
+        self.path = Path(path).resolve()  # links to one file are one file
+        if self.path.exists() and not self.path.is_file():
+            raise OutputError(
+                f"{str(path)!r} cannot keep the state of streams: it is not a regular file. Name a file."
+            )
+        is_new = not self.path.exists()
         self._lock = _Lock(self.path)
         try:
             if first is not None:
@@ -125,7 +132,7 @@ class Journal:
             with self._explained():
                 self._database = _opened(self.path, model, synchronous=synchronous)
         except BaseException:
-            self._lock.release()
+            self._lock.release(and_remove=is_new or not is_journal(self.path))
             raise
 
     def __enter__(self) -> "Journal":
@@ -163,14 +170,14 @@ class Journal:
     def answer(self, series: int, seq: int) -> str | None:
         """Give the answer to a message, if it is still kept."""
         found = self._one("SELECT answer FROM answers WHERE series = ? AND seq = ?", series, seq)
-        return str(found[0]) if found else None
+        return self._opened_seal(found[0]) if found else None
 
     def answer_by_key(self, series: int, key: str) -> str | None:
         """Give the answer to the message with a key, if it is still kept."""
         found = self._one(
             "SELECT answer FROM answers WHERE series = ? AND key = ? ORDER BY seq DESC", series, key
         )
-        return str(found[0]) if found else None
+        return self._opened_seal(found[0]) if found else None
 
     def since(self, scope: int) -> tuple[State | None, list[Entry]]:
         """Give the state of a scope that was kept last, if any, and the messages since."""
@@ -181,7 +188,7 @@ class Journal:
             rows = self._database.execute(
                 "SELECT * FROM journal WHERE scope = ? AND entry > ? ORDER BY entry", (scope, entry)
             ).fetchall()
-        return state, [Entry(*row) for row in rows]
+        return state, [Entry(scope, entry, self._opened_seal(message)) for scope, entry, message in rows]
 
     def write(self, group: Group) -> None:
         """Keep a group: all of it or, with an error, nothing."""
@@ -192,8 +199,14 @@ class Journal:
                 "ON CONFLICT (name) DO UPDATE SET seq = excluded.seq",
                 ((name, known.id, known.seq) for name, known in group.series.items()),
             )
-            database.executemany("INSERT INTO journal VALUES (?, ?, ?)", group.entries)
-            database.executemany("INSERT INTO answers VALUES (?, ?, ?, ?)", group.answers)
+            database.executemany(
+                "INSERT INTO journal VALUES (?, ?, ?)",
+                ((one.scope, one.entry, _sealed(one.message)) for one in group.entries),
+            )
+            database.executemany(
+                "INSERT INTO answers VALUES (?, ?, ?, ?)",
+                ((one.series, one.seq, one.key, _sealed(one.text)) for one in group.answers),
+            )
             if group.states:
                 database.executemany("INSERT OR REPLACE INTO states VALUES (?, ?, ?)", group.states)
                 database.executemany(
@@ -201,6 +214,16 @@ class Journal:
                     ((one.scope, one.entry) for one in group.states),
                 )
             database.executemany("DELETE FROM answers WHERE series = ? AND seq <= ?", group.answered.items())
+
+    def _opened_seal(self, sealed: str) -> str:
+        """Give a text without its checksum; refuse one that is not what was written."""
+        text = sealed[_SEAL:]
+        if sealed != _sealed(text):
+            raise ModelFileError(
+                f"{str(self.path)!r} is damaged: a message or an answer in it was changed. Restore it from a "
+                "copy."
+            )
+        return text
 
     def _one(self, query: str, *values: int | str) -> Any:
         with self._explained():
@@ -222,6 +245,11 @@ class Journal:
             raise ModelFileError(
                 f"{str(self.path)!r} is truncated or damaged: {error}. Restore it from a copy."
             ) from None
+
+
+def _sealed(text: str) -> str:
+    """Put a checksum before a text: SQLite itself does not notice that a letter was changed."""
+    return f"{zlib.crc32(text.encode()):0{_SEAL}x}{text}"
 
 
 def is_journal(path: Path) -> bool:
@@ -287,11 +315,11 @@ class _Lock:
     """A file beside another that says whose that is; the system lets go of it when its process ends."""
 
     def __init__(self, path: Path) -> None:
-        place = path.with_name(path.name + "-lock")
+        self._place = path.with_name(path.name + "-lock")
         try:
-            self._file: IO[str] = place.open("a+", encoding="utf-8")
+            self._file: IO[str] = self._place.open("a+", encoding="utf-8")
         except OSError as error:
-            raise OutputError(f"{str(place)!r} cannot be written: {error.strerror}.") from None
+            raise OutputError(f"{str(self._place)!r} cannot be written: {error.strerror}.") from None
         if not _lock(self._file):
             self._file.seek(0)
             holder = self._file.read().strip() or "another process"
@@ -301,10 +329,12 @@ class _Lock:
         self._file.write(f"process {os.getpid()} on {platform.node()}\n")
         self._file.flush()
 
-    def release(self) -> None:
-        """Let others have it. The file stays: who removes it may remove another's."""
+    def release(self, *, and_remove: bool = False) -> None:
+        """Let others have it. The file stays, as it may be another's by then; but where there is nothing."""
         with closing(self._file):
             self._file.truncate(0)
+            if and_remove:
+                self._place.unlink(missing_ok=True)
 
 
 if sys.platform == "win32":

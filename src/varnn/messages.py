@@ -13,6 +13,8 @@ infinity, which JSON does not have: None stands for them.
 import json
 import math
 from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 from varnn.errors import DataError
@@ -22,7 +24,23 @@ from varnn.stream import Stream
 
 LONGEST_NAME = 200  # characters of a series' name, or of a key
 _MOST_LEVELS = 20
+_FIELDS = {"series", "x", "y", "time", "interval", "seq", "key"}
 _NUMBERS = {int, float, type(None)}  # not bool, which Python takes for a number
+
+
+def check_name(message: Mapping[str, Any]) -> None:
+    """Refuse what cannot be the name of a series.
+
+    Examples
+    --------
+    >>> check_name({"series": "a"})
+    """
+    name = message.get("series")
+    if type(name) not in (str, int, type(None)) or len(str(name)[: LONGEST_NAME + 1]) > LONGEST_NAME:
+        raise DataError(
+            f"series must be a text of at most {LONGEST_NAME} characters, a whole number, or left out; "
+            f"got {shown(name)}."
+        )
 
 
 def check(message: Mapping[str, Any]) -> None:
@@ -36,14 +54,11 @@ def check(message: Mapping[str, Any]) -> None:
     ...
     varnn.errors.DataError: x must hold numbers only, by name or as a list; got [True].
     """
+    for unknown in message.keys() - _FIELDS:  # what else a program has to say is no matter
+        if meant := _meant(unknown):
+            raise DataError(f"a message has no field {shown(unknown)}. Did you mean {meant!r}?")
     if "x" not in message and "y" not in message:
         raise DataError("a message must be an object with 'x', 'y' or both.")
-    name = message.get("series")
-    if type(name) not in (str, int, type(None)) or len(str(name)[: LONGEST_NAME + 1]) > LONGEST_NAME:
-        raise DataError(
-            f"series must be a text of at most {LONGEST_NAME} characters, a whole number, or left out; "
-            f"got {shown(name)}."
-        )
     if "x" in message:
         x = message["x"]
         values = x.values() if isinstance(x, dict) else x
@@ -58,6 +73,13 @@ def check(message: Mapping[str, Any]) -> None:
             raise DataError(f"y must be a number, or null where the label is missing; got {shown(y)}.")
         if y is not None and abs(y) > LARGEST:
             raise DataError(f"y must be finite and at most {LARGEST:g} in size; got {shown(y)}.")
+
+
+@lru_cache(maxsize=1000)
+def _meant(name: str) -> str | None:
+    """Give the field that a misspelt name stands for: a label in "Y" would be lost without a word."""
+    close = get_close_matches(name.lower(), _FIELDS, n=1, cutoff=0.8)
+    return close[0] if close else None
 
 
 def respond(live: Stream, message: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ Shapes are in the letters of CONTRIBUTING: E members, D inputs of the table, P i
 of the linear part, K hidden, H rows ahead; R rows kept of a series, and lags, are as many as there are.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn, get_args
@@ -24,9 +25,10 @@ from varnn.fitted import Fitted
 from varnn.forecast.direct import CHANGES
 from varnn.intervals import TAUS
 from varnn.linear import ADDED_INPUTS
+from varnn.order import DUPLICATES
 from varnn.peers import PEER_INPUTS
 from varnn.preparation import FILLS, LIMIT
-from varnn.rules import Rule, choice, flag, listed, names, number, optional, shown, table, text, whole
+from varnn.rules import Rule, choice, either, flag, listed, names, number, optional, shown, table, text, whole
 
 Tensors = Mapping[str, npt.NDArray[Any]]
 Facts = Mapping[str, Any]
@@ -51,6 +53,20 @@ def _is_adaptation(value: Any) -> bool:
     forgetting, noise, *doubt = value
     known = number(LEAST_FORGETTING, 1, below=True).holds(forgetting) and _positive.holds(noise)
     return known and all(number(0, 1e6).holds(one) for one in doubt)
+
+
+def _is_reading(value: Any) -> bool:
+    rules: dict[str, Rule] = {
+        "time_format": optional(text),
+        "time_zone": optional(text),
+        "missing": listed(either(text, number(-math.inf)), "a list", unique=False),
+        "sort": flag,
+        "duplicates": choice(*DUPLICATES),
+        "series": choice("none"),
+    }
+    return isinstance(value, Mapping) and all(
+        name in rules and rules[name].holds(one) for name, one in value.items()
+    )
 
 
 def _is_history(value: Any) -> bool:
@@ -119,6 +135,7 @@ _SUMMARY: dict[str, Rule] = {  # of these what is there; older files lack some
     "refitted on": _COUNT,
     "best_epoch": listed(_COUNT, "a list of whole numbers", unique=False),
     "history": Rule("a list of tables of numbers", _is_history),
+    "reading": Rule("how a table was read", _is_reading),
     "period": optional(listed(text, "two texts", unique=False, most=2)),
 }
 

@@ -132,8 +132,8 @@ def _cause(
     repeats = len(time) - sum(len(np.unique(time[begin:end])) for begin, end in pairwise(starts))
     twice = " and duplicates='first', 'last' or 'mean' (--duplicates)" if repeats else ""
     return (
-        f"{len(rows):,} of {steps:,} steps do not go forward: sort=True (--sort){twice} puts rows in "
-        f"order{named}."
+        f"{len(rows):,} of {steps:,} steps do not go forward: sort=True (--sort){twice} would put rows "
+        f"in order{named}."
     )
 
 

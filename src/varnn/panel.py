@@ -5,7 +5,7 @@ series and in time order, its numbers are finite or NaN (missing), its shapes ag
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,6 +63,8 @@ class Panel:
         What is worth saying of how a table was read.
     time_name, series_name
         Columns that time and series of the rows came from, if they came from columns.
+    read_as
+        How a table was read, as far as it was said: formats of times, what stands for missing, and so on.
     name, licence, citation
         Where the data come from, for the data sets of :mod:`varnn.datasets`.
 
@@ -89,6 +91,7 @@ class Panel:
     citation: str = ""
     time_name: str | None = None
     series_name: str | None = None
+    read_as: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_arrays(
@@ -414,7 +417,7 @@ def from_columns(table: "Columns", reading: "Reading") -> Panel:
     found = gathered(table, reading)
     names = ",".join(reading.times_in([*table, *found.input_names])) or None
     panel = _grouped(**found._asdict(), sort=reading.sort, duplicates=reading.duplicates)
-    return replace(panel, time_name=names, series_name=reading.series)
+    return replace(panel, time_name=names, series_name=reading.series, read_as=reading.kept())
 
 
 def _grouped(

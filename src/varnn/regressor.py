@@ -434,6 +434,8 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
             stop=stop,
         )
         self.fitted_.summary["period"] = model_card.period(panel.time)
+        if panel.read_as:
+            self.fitted_.summary["reading"] = dict(panel.read_as)
         self.history_ = self.fitted_.summary["history"]
         self.n_features_in_ = panel.n_inputs
 

@@ -16,18 +16,20 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn import columns
-from varnn.errors import DataError
+from varnn.errors import DataError, VarnnError
 from varnn.grouping import Coded
 from varnn.tables import Columns, Reading
 from varnn.times import epoch_unit, holds_dates, holds_times_of_day, is_calendar, part_of_time, row_times
 
 NONE = "none"  # said of a column: there is none, do not guess one
 _ROWS_AT_ONCE = 1 << 20
+_LOOKED_AT = 50  # rows that tell what a column holds
 _TIME_WORDS = (
     *("time", "date", "timestamp", "datetime", "ts", "ds"),
     *("epoch", "unix", "when", "period", "month"),
 )
 _BESIDE = ("utc", "local", "start", "begin", "end", "ms", "ns", "s")  # words that may stand with these
+_SHARED = 0.25  # of rows that repeat a time, from which on they are taken to be several series
 _MOST_SERIES = 1000  # values of a whole-number column that may name series
 
 
@@ -57,10 +59,15 @@ def guessed_roles(table: Columns, reading: Reading) -> Roles:
     guessed = set()
     times = () if reading.time == NONE else tuple(reading.times_in(table))
     if reading.time is None:
-        times = _time(table, free)
+        times = (
+            _time(table, free)
+            if reading.time_format is None
+            else _in_format(table, free, reading.time_format)
+        )
         guessed |= {"time"} if times else set()
     series, candidates = None if reading.series == NONE else reading.series, list[str]()
-    if reading.series is None and times and all(one in table for one in times):
+    asked = reading.duplicates != "error"  # then rows that repeat a time are no series
+    if reading.series is None and not asked and times and all(one in table for one in times):
         others = [name for name in free if name not in times]
         series, candidates = _series(table, others, times, reading.time_format)
         guessed |= {"series"} if series is not None else set()
@@ -80,7 +87,16 @@ def _time(table: Columns, free: Sequence[str]) -> tuple[str, ...]:
     numbers = [name for name in free if _is_time_in_numbers(table[name], name)]
     if not numbers:
         _refuse_unread_time(table, free)
+        numbers = [name for name in free if is_called_time(name) and _counts_on(table[name])]
     return tuple(numbers[:1])
+
+
+def _counts_on(column: nw.Series[Any]) -> bool:
+    """Tell whether numbers grow from row to row, as hours since a start do."""
+    if not column.dtype.is_numeric() or len(column) < 2 or column.null_count():
+        return False
+    numbers = np.asarray(column.to_numpy())
+    return bool((numbers[1:] > numbers[:-1]).all())
 
 
 def _refuse_unread_time(table: Columns, free: Sequence[str]) -> None:
@@ -96,6 +112,17 @@ def _refuse_unread_time(table: Columns, free: Sequence[str]) -> None:
                 f"{table[name][0]!r}. Say how to read it with --time-format, name another with --time, "
                 "or take the rows as they come with --time none."
             )
+
+
+def _in_format(table: Columns, free: Sequence[str], form: str) -> tuple[str, ...]:
+    """Find the column that can be read in a format: one that is called a time before any other."""
+    for name in sorted(free, key=lambda one: not is_called_time(one)):
+        try:
+            row_times({name: table[name][:_LOOKED_AT]}, [name], form=form)
+        except VarnnError:
+            continue
+        return (name,)
+    raise DataError(f"no column can be read as times in the format {form!r}. Name the column with --time.")
 
 
 def _rest_of_day(table: Columns, free: Sequence[str], date: str) -> list[str]:
@@ -185,12 +212,11 @@ def _names(column: nw.Series[Any], name: str) -> Coded | None:
 
 
 def _are_side_by_side(moments: npt.NDArray[Any], series: Coded) -> bool:
-    """Tell whether series come one after another, or most of their rows at times that others have, too."""
+    """Tell whether series come one after another, or many of their rows at times that others have, too."""
     changes = int((series.codes[1:] != series.codes[:-1]).sum())
     if changes == len(series.names) - 1:
         return True
-    beside = len(moments) - int(np.bincount(series.codes).max())
-    return 2 * (len(moments) - len(np.unique(moments))) >= beside
+    return len(moments) - len(np.unique(moments)) >= _SHARED * len(moments)
 
 
 def _increases(moments: npt.NDArray[Any], series: Coded) -> bool:

@@ -24,6 +24,7 @@ _SNAPSHOT: dict[str, Rule] = {
     "steps": _COUNT,
     "n_series": optional(whole(1, 1 << 31)),
     "time": optional(text),
+    "last_time": optional(text),
     "monitor": optional(table),
 }
 _MONITOR: dict[str, Rule] = {

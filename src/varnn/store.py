@@ -31,7 +31,7 @@ from varnn.companions import Companions
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.files import check_writable
 from varnn.journal import Answer, Entry, Group, Journal, Known, State, is_journal, make
-from varnn.messages import LONGEST_NAME, check, name_of, respond
+from varnn.messages import LONGEST_NAME, check, check_name, name_of, respond
 from varnn.rules import shown
 from varnn.stream import Stream
 from varnn.stream_cell import Guard
@@ -222,9 +222,10 @@ class Store:
         """Answer a message; put it with those taken if it is new and was of use."""
         answer: dict[str, Any] = {}
         try:
-            check(message)
+            check_name(message)
             if message.get("series") is not None:
                 answer["series"] = message["series"]
+            check(message)
             name = name_of(message)
             known = self._look_up(name)
             key = self._checked_key(message)
@@ -283,7 +284,7 @@ class Store:
         if key is not None and (not isinstance(key, str) or not 0 < len(key) <= LONGEST_NAME):
             raise DataError(f"key must be a text of 1 to {LONGEST_NAME} characters; got {shown(key)}.")
         if seq is not None and (type(seq) is not int or not 0 < seq < 2**62):
-            raise DataError(f"seq must be a whole number from 1; got {shown(seq)}.")
+            raise DataError(f"seq must be a whole number from 1 to 2^62; got {shown(seq)}.")
         return None if key is None else json.dumps(key)  # ASCII: not all that Python takes for text is text
 
     def _next(self, known: Known | None, message: Mapping[str, Any]) -> int:
@@ -369,6 +370,7 @@ class Store:
 
     def _open(self, path: Path, model: str, *, synchronous: bool) -> None:
         check_writable(path)
+        path = path.resolve()
         self._journal = Journal(
             path, model, synchronous=synchronous, first=lambda: self._take_over(path, model)
         )

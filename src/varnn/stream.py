@@ -23,6 +23,7 @@ from varnn.forecast.recent import Recent
 from varnn.intervals import Interval, Tracker, check_levels, known_spread
 from varnn.moments import moment, read_back
 from varnn.monitor import Event, Monitor
+from varnn.odd_input import unmasked
 from varnn.panel import LARGEST, FloatArray
 from varnn.preparation import LIMIT
 from varnn.recipe import RecipeStream
@@ -31,6 +32,9 @@ from varnn.snapshot_checks import check_header, check_states
 from varnn.stream_cell import Workspace
 
 _TOO_LARGE = f"{{}} must be finite and at most {LARGEST:g} in size; {{}}. Correct it, or leave it out."
+_FARTHEST = np.timedelta64(
+    3653, "D"
+)  # that the next row of a series may lie ahead: a year mistyped is farther
 _BLOCK = 128  # series at a time: with a window of 5 and 128 hidden units they fit into 1 MB of cache
 
 
@@ -378,11 +382,18 @@ class Stream:
                 f"the time of a row must be after that of the row observed before it; got {when} after "
                 f"{self.last_time}. Send the rows of a series in the order of time, each once."
             )
+        if self.last_time is not None and when - self.last_time > _FARTHEST:
+            raise DataError(
+                f"the time of a row must be within ten years of the row before it; got {when} after "
+                f"{self.last_time}. Correct it: all rows until then would be refused."
+            )
         return when
 
     def _numbers(self, x: Any) -> npt.NDArray[np.float64]:
         """Give x as numbers in the model's order, (D,) or (n, D)."""
-        if not isinstance(x, np.ndarray) and isinstance(x, Mapping):
+        if isinstance(x, np.ma.MaskedArray):
+            x = unmasked(x)
+        elif not isinstance(x, np.ndarray) and hasattr(x, "keys"):  # a mapping, or a row of a frame
             missing = [name for name in self.model.input_names if name not in x]
             if missing:
                 raise DataError(f"x must hold every input of the model; it lacks {missing[:5]}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +17,7 @@ from varnn.grouping import Coded
 from varnn.notes import Note
 from varnn.odd_input import column_name, plain_frame
 from varnn.order import Duplicates
-from varnn.sentinels import suspects
+from varnn.sentinels import far_off, suspects
 from varnn.times import holds_dates, row_times
 
 if TYPE_CHECKING:
@@ -93,6 +93,22 @@ class Reading:
             inputs=plain("inputs", self.inputs),
         )
 
+    def kept(self) -> dict[str, Any]:
+        """Give what a model remembers of how its rows were read, as plain values."""
+        kept = {
+            name: getattr(self, name) for name in REMEMBERED if getattr(self, name) != getattr(_PLAIN, name)
+        }
+        if "missing" in kept:
+            kept["missing"] = [
+                one if isinstance(one, int | float | str) else str(one) for one in self.missing
+            ]
+        return kept if self.series is not None else {**kept, "series": "none"}
+
+    def as_before(self, kept: Mapping[str, Any]) -> Reading:
+        """Take what was kept of another reading where nothing else is said."""
+        names = [one for one in REMEMBERED if one in kept and getattr(self, one) == getattr(_PLAIN, one)]
+        return replace(self, **{one: kept[one] for one in names})
+
     def times_in(self, names: Iterable[str]) -> list[str]:
         """List the columns that hold the time; "date,hour" are two, unless one is called so."""
         if self.time is None:
@@ -102,6 +118,10 @@ class Reading:
         if self.time in names or "," not in self.time:
             return [self.time]
         return [one.strip() for one in self.time.split(",") if one.strip()]
+
+
+REMEMBERED = ("time_format", "time_zone", "missing", "sort", "duplicates")
+_PLAIN = Reading(target=None)
 
 
 class Gathered(NamedTuple):
@@ -139,7 +159,7 @@ def gathered(table: Columns, reading: Reading) -> Gathered:
             notes.append(Note(f"times are read as {how}"))
     elif left := _unused_times(table, taken, ignored, reading.inputs):
         notes.append(
-            Note(f"column {left!r} looks like times and is not used as such: name it as `time`", True)
+            Note(f"column {left!r} looks like times and is not used as such: give time={left!r}", True)
         )
     values["target"] = (
         np.full(n_rows, np.nan)
@@ -150,6 +170,7 @@ def gathered(table: Columns, reading: Reading) -> Gathered:
         [columns.numbers(table.pop(one), one, missing) for one in chosen], n_rows
     )
     memory.release()  # of the columns
+    told = set[str]()
     for name, number, count in [
         *suspects(values["target"][:, None], [target or ""]),
         *suspects(values["inputs"], chosen),
@@ -159,6 +180,16 @@ def gathered(table: Columns, reading: Reading) -> Gathered:
             f"for a missing value, say missing=[{number:g}] (--missing {number:g})"
         )
         notes.append(Note(text, is_doubt=True))
+        told.add(name)
+    for name, number, row in [
+        *far_off(values["target"][:, None], [target or ""]),
+        *far_off(values["inputs"], chosen),
+    ]:
+        if name not in told:
+            text = f"column {name!r} holds {number:g} in row {row + 1:,}, far from its other values"
+            notes.append(
+                Note(f"{text}: one such value can spoil a fit. Correct it, or mark it missing", is_doubt=True)
+            )
     return Gathered(
         values,
         series=groups,
@@ -185,6 +216,10 @@ def _inputs(
                 )
         return chosen, []
     free = [one for one in table if one not in taken]
+    empty = [one for one in free if table[one].null_count() == len(table[one])]
+    if empty:
+        notes.append(Note(f"nothing is in column {', '.join(map(repr, empty[:5]))}, which is left out"))
+    free = [one for one in free if one not in empty]
     counters = [one for one in free if _counts_rows(table[one], one)]
     words = [one for one in free if _is_words(table[one], missing)]
     if counters:
@@ -198,7 +233,7 @@ def _inputs(
                 "column of 0 and 1 for each value (pandas.get_dummies)"
             )
         )
-    return [one for one in free if one not in {*counters, *words}], [*counters, *words]
+    return [one for one in free if one not in {*counters, *words}], [*empty, *counters, *words]
 
 
 def _counts_rows(column: nw.Series[Any], name: str) -> bool:

@@ -81,6 +81,7 @@ def forecast(
     from varnn.errors import ConfigError
     from varnn.estimator.input import latest_rows
     from varnn.files import STANDARD, check_writable
+    from varnn.intervals import check_levels
     from varnn.regressor import VARNNRegressor, load
 
     if as_json and output == STANDARD and not backtest:
@@ -90,6 +91,8 @@ def forecast(
     if model_path is not None and (backtest or known or peers):
         raise ConfigError("--model brings its own settings: leave out --backtest, --known and --peers.")
     check_writable(output)
+    if interval:
+        check_levels(interval)  # before the work, not after it
     model = None if model_path is None else load(model_path)
     steps = horizon or _HORIZON
     if model is not None:
@@ -149,7 +152,7 @@ def forecast(
         )
         coming = table.read(future, how, must_have_target=False).panel
     found = model.forecast(panel, horizon=steps, inputs=coming, interval=interval or None)
-    _write(found, output, interval or [], ", ".join(roles.time) or None, roles.series)
+    _write(found, output, interval or [], roles.time[0] if len(roles.time) == 1 else None, roles.series)
     words.print(f"Forecast {found.horizon} rows of {len(found.ids)} series. Wrote {output}.", markup=False)
     if cut_short:
         said = f"training was cut short {cut_short}: forecasts are as they were then."

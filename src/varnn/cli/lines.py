@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterator
 from typing import IO, Any
 
+from varnn.errors import OutputError
+
 _BLOCK = 1 << 16  # bytes read at a time
 _PIPE = 4096  # bytes that a pipe which can be written to is sure to take
 _GRACE = 2.0  # seconds that answers wait for their reader when the end was asked for
@@ -135,4 +137,9 @@ def send(text: bytes, signals: Signals) -> None:
             if time.monotonic() > until:
                 return
         if signals.wait(file, write=True, seconds=None if until is None else 0.1):
-            rest = rest[os.write(file, rest[:_PIPE]) :]
+            try:
+                rest = rest[os.write(file, rest[:_PIPE]) :]
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                raise OutputError(f"answers cannot be written: {error.strerror}. Make room.") from None

@@ -75,11 +75,14 @@ def stream(
     import numpy as np
 
     from varnn import model_file
+    from varnn.errors import ConfigError
     from varnn.store import Store
 
-    fitted = model_file.read(
-        model_path
-    ).fitted  # without the estimator: a start is not to wait for its imports
+    if sys.stdin is None or sys.stdout is None:
+        raise ConfigError(
+            "a stream reads standard input and answers on standard output; one of them is closed."
+        )
+    fitted = model_file.read(model_path).fitted  # not by the estimator: a start does not wait for its imports
     watched = None
     if watch:
         watched = {} if fitted.spread is None else {"coverage": _WATCHED_COVERAGE}

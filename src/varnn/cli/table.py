@@ -112,13 +112,16 @@ def read(
 
 
 def _as_fitted(reading: Reading, table: Columns, fitted: Fitted) -> Reading:
-    known = replace(
-        reading, time=reading.time or fitted.time_name, series=reading.series or fitted.series_name
-    )
+    """Read as the rows of a model were read, where nothing else is said."""
+    before = fitted.summary.get("reading", {})
+    reading = reading.as_before(before)
+    time = reading.time or fitted.time_name
+    series = reading.series or fitted.series_name or before.get("series")
+    there = all(one in table for one in replace(reading, time=time).times_in(table))
     return replace(
         reading,
-        time=known.time if all(one in table for one in known.times_in(table)) else reading.time,
-        series=known.series if known.series in table else reading.series,
+        time=time if there else reading.time,
+        series=series if series in (*table, NONE) else reading.series,
     )
 
 
@@ -129,7 +132,10 @@ def _placed(error: RowError, file: TableFile, roles: Roles) -> DataError:
         return placed
     said = str(placed)
     if roles.candidates and roles.series is None:
-        said += f" Times increase within column {roles.candidates[0]!r}: --series {roles.candidates[0]!r}."
+        what, _, cause = said.partition(". ")
+        name = roles.candidates[0]
+        hint = f"Times increase within column {name!r}: if it names series, say --series {name!r}."
+        said = f"{what}. {hint} {cause}"
     if "time" in roles.guessed:
         said += f" (The time {', '.join(roles.time)!r} was guessed; --time names another column.)"
     return DataError(said)

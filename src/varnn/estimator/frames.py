@@ -55,7 +55,12 @@ def predict_frame(
         time = fitted_times
     series = series or fitted_series
     times = [] if time is None else [time] if isinstance(time, str) else list(time)
-    panel = Panel.from_frame(frame, target=target, time=time, series=series, inputs=fitted.input_names)
+    # Rows that repeat a time would be left out, and each row is to have its prediction.
+    used = ("missing",) if time is None else ("missing", "time_format", "time_zone", "sort")
+    before = {name: one for name, one in fitted.summary.get("reading", {}).items() if name in used}
+    panel = Panel.from_frame(
+        frame, target=target, time=time, series=series, inputs=fitted.input_names, **before
+    )
     if target is None and interval is None:
         found = {PREDICTION: continue_from_training(fitted, panel)}
     else:

@@ -22,6 +22,13 @@ _A_TIME = "Drop it, or say that it is the time of the rows: Panel.from_frame(fra
 RowSeries = Sequence[object] | npt.NDArray[Any] | None  # the series of each row; None: there is one
 
 
+_LONGEST = 400  # characters of what scikit-learn says, which may show a whole array
+
+
+class _NotNumbersError(DataError, TypeError):
+    """Cells that are no numbers at all, for which scikit-learn's contract has a TypeError."""
+
+
 def panel_from(
     estimator: Any,
     X: Any,
@@ -60,8 +67,10 @@ def panel_from(
             dtype=[np.float64, np.float32],
             ensure_all_finite="allow-nan",
         )
-    except (ValueError, TypeError, OverflowError) as error:
-        raise DataError(str(error).partition("\n")[0]) from None
+    except TypeError as error:
+        raise _NotNumbersError(str(error)) from None
+    except (ValueError, OverflowError) as error:
+        raise DataError(" ".join(str(error).split())[:_LONGEST]) from None
     names = getattr(estimator, "feature_names_in_", None)
     return Panel.from_arrays(
         checked,

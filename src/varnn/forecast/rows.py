@@ -162,5 +162,27 @@ def coming_times(panel: Panel, horizon: int) -> npt.NDArray[Any]:
         if len(own) == 0:
             raise DataError("the time from row to row must be known; the data are one row. Give more rows.")
         step = np.sort(own)[len(own) // 2]  # the median, of times as of numbers
-        coming.append(time[last - 1] + step * np.arange(1, horizon + 1))
+        ahead = np.arange(1, horizon + 1)
+        months = _months_apart(time[first:last])
+        coming.append(
+            time[last - 1] + step * ahead if months is None else _after(time[last - 1], months * ahead)
+        )
     return np.array(coming).astype(time.dtype)
+
+
+def _months_apart(time: npt.NDArray[Any]) -> int | None:
+    """Tell how many months rows are apart, if all are at the same moment of a month, so many apart."""
+    if time.dtype.kind != "M" or len(time) < 3:
+        return None
+    months = time.astype("datetime64[M]")
+    apart = np.unique(np.diff(months.astype(np.int64)))
+    return int(apart[0]) if len(apart) == 1 and apart[0] > 0 and len(np.unique(time - months)) == 1 else None
+
+
+def _after(last: Any, months: IntArray) -> npt.NDArray[Any]:
+    """Give moments some months after one; the 31st of a month without one is its last day."""
+    month = last.astype("datetime64[M]")
+    begun = (month + months).astype(last.dtype)
+    ends = (month + months + 1).astype("datetime64[D]") - np.timedelta64(1, "D")
+    same = begun + (last - month)
+    return np.asarray(np.minimum(same, ends.astype(last.dtype) + (last - last.astype("datetime64[D]"))))

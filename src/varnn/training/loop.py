@@ -132,6 +132,12 @@ def train_together(
             logger.warning(
                 "training interrupted: keeping the weights of epoch %s", epochs[0] if alone else epochs
             )
+    for record in records:
+        if record.history and record.best_epoch == 0:
+            raise TrainingError(
+                "the validation loss must be finite; in no epoch was it. Lower learning_rate (now "
+                f"{config.learning_rate:g}), or use memory_activation='tanh'."
+            )
     weights = best.cpu().numpy().reshape(len(seeds), -1)
     return [
         Trained(unpack(architecture, flat), record.history, record.best_epoch)
