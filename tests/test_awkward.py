@@ -283,3 +283,98 @@ def test_a_time_of_day_alone_is_no_time() -> None:
     frame = pd.DataFrame({"at": [pd.Timestamp("2024-01-01 05:00").time()], "y": [1.0]})
     with pytest.raises(DataError, match="must hold dates"):
         Panel.from_frame(frame, target="y", time="at")
+
+
+def written(folder: Path, name: str, lines: list[str]) -> Path:
+    (folder / name).write_text("\n".join(lines) + "\n")
+    return folder / name
+
+
+def test_a_model_remembers_how_its_table_was_read(run: Run, tmp_path: Path) -> None:
+    rows = [f"{day:02d}/02/2024,{-200 if day == 5 else 20 + day},{day % 4}" for day in range(1, 13)]
+    data = written(tmp_path, "few.csv", ["time,heat,load", *rows])
+    model, options = tmp_path / "m.varnn", ("--time-format", "day-first", "--missing", "-200")
+    done = run("fit", data, "--target", "load", *QUICK, *options, "-o", model)
+    assert done.code == 0, done.error
+    alike = run("predict", model, data, "-o", tmp_path / "a.csv", "--json")
+    said = run("predict", model, data, "-o", tmp_path / "b.csv", *options, "--json")
+    assert alike.code == said.code == 0, alike.error
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    assert json.loads(alike.out)["data"]["inputs_missing"] > 0
+    assert json.loads(alike.out)["data"]["last_time"] == "2024-02-12 00:00"
+
+
+def test_weather_told_twice_for_an_hour_is_no_series(run: Run, tmp_path: Path) -> None:
+    times = pd.date_range("2024-01-01", periods=200, freq="h")
+    rows = []
+    for place, one in enumerate(times):
+        rows.append(f"{one},{['Clear', 'Rain', 'Mist'][place // 9 % 3]},{place % 24}")
+        rows += [f"{one},Snow,{place % 24}"] if place % 15 == 0 else []
+    data = written(tmp_path, "metro.csv", ["date_time,weather_main,load", *rows])
+    refused = run("fit", data, "--target", "load", *QUICK, "-o", tmp_path / "m.varnn")
+    assert refused.code == 2
+    assert "--duplicates" in refused.error
+    done = run(
+        *("fit", data, "--target", "load", *QUICK, "-o", tmp_path / "m.varnn"),
+        *("--duplicates", "first", "--json"),
+    )
+    assert done.code == 0, done.error
+    facts = json.loads(done.out)["data"]
+    assert (facts["rows"], facts["series"], facts["step"]) == (200, 1, "every 1 h")
+    predicted = run("predict", tmp_path / "m.varnn", data, "-o", tmp_path / "p.csv", "--json")
+    assert json.loads(predicted.out)["data"]["series"] == 1
+
+
+def test_a_format_is_enough_to_find_the_column(run: Run, tmp_path: Path) -> None:
+    months = pd.date_range("2010-01-01", periods=60, freq="MS").strftime("%b-%y")
+    rows = [f"{month},{place % 12}" for place, month in enumerate(months)]
+    data = written(tmp_path, "months.csv", ["period,load", *rows])
+    assert "--time-format" in run("fit", data, "--target", "load", "-o", tmp_path / "m.varnn").error
+    done = run("forecast", data, "--target", "load", "--time-format", "%b-%y", "--horizon", "5", "-o", "-")
+    assert done.code == 0, done.error
+    times = pd.read_csv(io.StringIO(done.out))["period"].tolist()
+    assert [one[:10] for one in times] == [f"2015-{month:02d}-01" for month in range(1, 6)]
+
+
+def test_a_bad_time_cell_is_named_by_its_line(run: Run, tmp_path: Path) -> None:
+    rows = [f"2024-01-{day:02d},{day}" for day in range(1, 29)]
+    rows[9] = "garbage,10"
+    data = written(tmp_path, "bad.csv", ["time,load", *rows])
+    said = run("fit", data, "--target", "load", "-o", tmp_path / "m.varnn").error
+    assert "line 11 holds 'garbage'" in said
+
+
+def test_what_is_empty_far_off_or_mostly_a_sentinel_is_said(run: Run, tmp_path: Path) -> None:
+    rows = []
+    for hour in range(240):
+        gas, load = -200 if hour % 8 else 5.5, 9e9 if hour == 70 else hour % 5
+        rows.append(f"2024-01-{1 + hour // 24:02d} {hour % 24}:00,,{gas},{hour % 7},{load}")
+    data = written(tmp_path, "odd.csv", ["time,nothing,gas,heat,load", *rows])
+    done = run("fit", data, "--target", "load", *QUICK, "-o", tmp_path / "m.varnn")
+    assert done.code == 0, done.error
+    assert "nothing is in column 'nothing', which is left out" in done.error
+    assert "column 'gas' holds -200 210 times" in done.error
+    assert "column 'load' holds 9e+09 in row 71, far from its other values" in done.error
+
+
+def test_the_length_of_a_month_is_the_calendars() -> None:
+    from varnn.forecast.rows import coming_times
+
+    ends = np.array(["2023-10-31", "2023-11-30", "2023-12-31"], dtype="datetime64[D]")
+    by_days = Panel.from_arrays(None, [1.0, 2.0, 3.0], time=ends)
+    assert coming_times(by_days, 1).astype(str).tolist() == [["2024-01-31"]]
+    same = np.array(["2023-10-31", "2024-01-31", "2024-04-30"], dtype="datetime64[D]")
+    quarters = np.array(["2023-01-15", "2023-04-15", "2023-07-15"], dtype="datetime64[D]")
+    assert coming_times(Panel.from_arrays(None, [1.0, 2.0, 3.0], time=quarters), 3).astype(str).tolist() == [
+        ["2023-10-15", "2024-01-15", "2024-04-15"]
+    ]
+    assert coming_times(Panel.from_arrays(None, [1.0, 2.0, 3.0], time=same), 1).shape == (1, 1)
+
+
+def test_rows_without_labels_that_do_not_follow_are_pointed_out(caplog: pytest.LogCaptureFixture) -> None:
+    frame = pd.read_csv(path("bom"), parse_dates=["time"])
+    model = VARNNRegressor(epochs=1, hidden_size=4, ensemble=1).fit(
+        Panel.from_frame(frame, target="load", time="time")
+    )
+    model.predict_frame(frame.drop(columns="load"))
+    assert "as if they came after the training rows" in caplog.text

@@ -301,3 +301,21 @@ def test_rows_together_are_rows_one_by_one() -> None:
             np.testing.assert_allclose(high[row], above[0], rtol=1e-9)
             tracker.observe(errors[row : row + 1])
         np.testing.assert_allclose(together.state()[series], tracker.state()[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_errors_widen_intervals_and_accuracy_narrows_them_on_few_rows_too(seed: int) -> None:
+    """Few validation rows may show by chance that small errors follow large ones."""
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(400, 2))
+    y = X @ [1.0, -0.5] + 0.1 * generator.normal(size=400)
+    model = VARNNRegressor(ensemble=1, epochs=2, hidden_size=16, random_state=seed).fit(X, y)
+    widths = {}
+    for error in (0.0, 1.0):
+        live = model.stream()
+        for row in range(60):
+            found = live.predict([0.0, 0.0], interval=0.9)
+            live.observe(found.prediction + error * (-1) ** row)
+        widths[error] = found.upper - found.lower
+    assert widths[0.0] < 0.5
+    assert 1.0 < widths[1.0] < 10

@@ -473,3 +473,52 @@ def test_two_threads_in_one_stream_are_told(alone: VARNNRegressor, n_series: int
     done.set()
     thread.join()
     assert np.isfinite(live.observe(y)).all()
+
+
+def test_a_link_to_a_file_in_use_is_refused_and_leaves_nothing(alone: VARNNRegressor, tmp_path: Path) -> None:
+    with Store(alone, tmp_path / "live"):
+        (tmp_path / "link").symlink_to(tmp_path / "live")
+        with pytest.raises(OutputError, match="in use by process"):
+            Store(alone, tmp_path / "link")
+    assert not (tmp_path / "link-lock").exists()
+
+
+def test_what_is_no_regular_file_is_refused_unread(alone: VARNNRegressor, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OutputError, match="not a regular file"):
+        Store(alone, tmp_path / "pipe")
+    (tmp_path / "table.csv").write_text("a,b")
+    with pytest.raises(ModelFileError):
+        Store(alone, tmp_path / "table.csv")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["pipe", "table.csv"]
+
+
+@pytest.mark.parametrize(("table", "column"), [("journal", "message"), ("answers", "answer")])
+def test_a_letter_that_was_changed_is_noticed(
+    table: str, column: str, alone: VARNNRegressor, tmp_path: Path
+) -> None:
+    line = {"series": "a", "x": [0.123456, 0.2], "y": 0.3, "seq": 1}
+    with Store(alone, tmp_path / "live") as store:
+        store.answer(line)
+        store.commit()
+        shutil.copytree(tmp_path, tmp_path.with_name(f"{tmp_path.name} copy"))  # before the state is kept
+    copy = tmp_path.with_name(f"{tmp_path.name} copy") / "live"
+    database = sqlite3.connect(copy)
+    with database:
+        database.execute(f"UPDATE {table} SET {column} = replace({column}, '.', '.9')")
+    database.close()
+    with Store(alone, copy) as again, pytest.raises(ModelFileError, match="damaged"):
+        again.answer(line if table == "answers" else {"series": "a", "x": [0.1, 0.2]})
+
+
+def test_a_misspelt_field_is_named_and_others_are_no_matter(store: Store) -> None:
+    said = store.answer({"series": "a", "x": [0.1, 0.2], "Y": 1.0})
+    assert said == {"series": "a", "error": "a message has no field 'Y'. Did you mean 'y'?"}
+    assert "prediction" in store.answer({"series": "a", "x": [0.1, 0.2], "sensor": 7})
+
+
+def test_a_year_that_was_mistyped_does_not_lock_a_series(store: Store) -> None:
+    line = {"series": "a", "x": [0.1, 0.2], "y": 1.0}
+    store.answer(line | {"time": "2026-02-01T10:00"})
+    assert "within ten years" in store.answer(line | {"time": "3000-02-01T11:00"})["error"]
+    assert "prediction" in store.answer(line | {"time": "2026-02-01T11:00"})

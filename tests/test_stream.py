@@ -6,12 +6,13 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cases import CASES, Case, random_panel, random_weights
-from varnn import Panel, Stream, stream
+from varnn import Panel, Stream, VARNNRegressor, stream
 from varnn.cell import Weights
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.fitted import Fitted
@@ -229,3 +230,13 @@ def test_a_long_stream_stays_finite_and_bounded() -> None:
         rel=1e-4,
     )
     assert len(again) == 30
+
+
+def test_a_row_of_a_frame_is_read_by_name_and_a_mask_is_a_gap() -> None:
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=X[:, 0])
+    model = VARNNRegressor(epochs=1, hidden_size=4, ensemble=1).fit(Panel.from_frame(frame, target="y"))
+    expected = model.stream().predict({"a": 0.0, "b": 5.0})
+    assert model.stream().predict(pd.Series({"b": 5.0, "a": 0.0})) == expected
+    masked = np.ma.array([1.0, 5.0], mask=[False, True])
+    assert model.stream().predict(masked) == model.stream().predict([1.0, np.nan])

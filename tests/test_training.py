@@ -193,3 +193,9 @@ def test_an_interrupt_keeps_every_members_best(monkeypatch: pytest.MonkeyPatch) 
     trained = members(TrainConfig(epochs=100_000, patience=None, device="cpu"))
     assert len(trained) == 3
     assert all(0 < len(one.history) < 100_000 for one in trained[:2])
+
+
+def test_a_validation_loss_that_is_never_finite_is_said() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    with pytest.raises(TrainingError, match=r"must (be|stay) finite"):
+        VARNNRegressor(learning_rate=1e6, gradient_clip=None, epochs=1, ensemble=1).fit(X, X[:, 0])

@@ -80,8 +80,8 @@ def _parsed(file: Any, path: Path) -> TableFile:
         texts = [one.name for one in schema if one.type in (pyarrow.string(), pyarrow.large_string())]
         table = parquet.ParquetFile(whole, pre_buffer=False, read_dictionary=texts).read()
         return TableFile(table, [], lambda row: f"row {row}")
-    found = read_csv(file, None if path == STANDARD else path)
-    return TableFile(found.table, found.notes, lambda row: f"line {found.line_of(row):,}")
+    table, notes, line_of = read_csv(file, None if path == STANDARD else path)
+    return TableFile(table, notes, lambda row: f"line {line_of(row):,}")  # which must not hold the table
 
 
 def _join_blocks(columns: dict[str, Any]) -> None:

@@ -85,15 +85,15 @@ class LabelFilter:
 
     def __call__(self, panel: Panel) -> Panel:
         """Mark labels that are not plausible as missing; without any, give the panel itself."""
-        left_out = self._left_out(panel)
+        left_out = self.left_out(panel)
         if not left_out:
             return panel
         target = panel.target.copy()
         target[left_out] = np.nan
         return replace(panel, target=target)
 
-    def _left_out(self, panel: Panel) -> list[int]:
-        """List the rows of labels to leave out.
+    def left_out(self, panel: Panel) -> list[int]:
+        """List the rows of labels to leave out, the first one first.
 
         A row that is plausible after the raw label before it can only be left out if that one was, so
         that only rows that are not, and those right after them, have to be gone through one by one.

@@ -10,7 +10,7 @@ The order is the same for a panel (:class:`Recipe`) and for one row at a time (:
 and so are the numbers.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -157,7 +157,11 @@ class Recipe:
             yield one._replace(panel=self.scaling.apply(one.panel)), anchors
 
     def _unscaled(self, panel: Panel, *, most: int, lead: int = 0) -> Iterator[tuple[Stretch, Doubles]]:
-        panel = self.plausible(panel)
+        left_out: Sequence[int] = ()
+        if self.peers or self.fill == "interpolate":
+            panel = self.plausible(panel)
+        elif self.labels is not None:  # where rows are gone through in pieces, no second target is held
+            left_out = self.labels.left_out(panel)
         if self.fill == "interpolate":  # that looks ahead
             rest, anchors = self._split(self._filled(panel))
             for one in stretches(rest, most=most, lead=lead):
@@ -170,7 +174,7 @@ class Recipe:
             for one, rest, _ in self._in_pieces(panel, of_peers, most=ROWS_AT_ONCE, lead=0):
                 innovations[one.rows] = rest.target[one.lead :]
             news = self._news_of_peers(panel, innovations)
-        for one, rest, anchors in self._in_pieces(panel, of_peers, most=most, lead=lead):
+        for one, rest, anchors in self._in_pieces(panel, of_peers, most=most, lead=lead, missing=left_out):
             if news is not None:
                 rest = _with_columns(rest, news[_all_rows(one), None], (PEER_INNOVATION,))
             spare = max(one.lead - lead, 0)
@@ -178,11 +182,17 @@ class Recipe:
             yield one._replace(panel=rows, lead=one.lead - spare), anchors[one.lead :]
 
     def _in_pieces(
-        self, panel: Panel, of_peers: Doubles | None, *, most: int, lead: int
+        self,
+        panel: Panel,
+        of_peers: Doubles | None,
+        *,
+        most: int,
+        lead: int,
+        missing: Sequence[int] = (),
     ) -> Iterator[tuple[Stretch, Panel, Doubles]]:
         """Split the linear part off some rows at a time; what it leaves, and anchors, are of the lead too."""
         reach = 1 if self.linear is None else self.linear.reach
-        for one in carrying(panel, most=most, lead=lead + reach):
+        for one in carrying(panel, most=most, lead=lead + reach, missing=missing):
             filled = self._filled(one.panel, None if of_peers is None else of_peers[_all_rows(one)])
             if self.linear is None:
                 yield one, filled, np.zeros(len(filled))

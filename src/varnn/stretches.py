@@ -4,7 +4,8 @@ A stretch is whole series side by side, or one of several parts of one long seri
 some of the rows before it (its lead).
 """
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -25,8 +26,12 @@ class Stretch(NamedTuple):
     goes_on: bool  # whether they go on with the series of the stretch before
 
 
-def stretches(panel: Panel, *, most: int = ROWS_AT_ONCE, lead: int = 0) -> Iterator[Stretch]:
+def stretches(
+    panel: Panel, *, most: int = ROWS_AT_ONCE, lead: int = 0, missing: Sequence[int] = ()
+) -> Iterator[Stretch]:
     """Cut a panel into views of about ``most`` rows, each with up to ``lead`` rows before it.
+
+    The labels of rows in ``missing``, which are in order, are missing then.
 
     Examples
     --------
@@ -40,10 +45,23 @@ def stretches(panel: Panel, *, most: int = ROWS_AT_ONCE, lead: int = 0) -> Itera
         for first in range(begin, end, most):
             last = min(first + most, end)
             before = min(first - begin, lead)
-            yield Stretch(panel.between(first - before, last), slice(first, last), before, first > begin)
+            rows = _with_gaps(panel.between(first - before, last), missing, first - before)
+            yield Stretch(rows, slice(first, last), before, first > begin)
 
 
-def carrying(panel: Panel, *, most: int = ROWS_AT_ONCE, lead: int) -> Iterator[Stretch]:
+def _with_gaps(panel: Panel, missing: Sequence[int], first: int) -> Panel:
+    """Leave out labels by the numbers of their rows, which are counted from another panel's first."""
+    begin, end = bisect_left(missing, first), bisect_left(missing, first + len(panel))
+    if begin == end:
+        return panel
+    target = panel.target.copy()
+    target[np.asarray(missing[begin:end]) - first] = np.nan
+    return replace(panel, target=target)
+
+
+def carrying(
+    panel: Panel, *, most: int = ROWS_AT_ONCE, lead: int, missing: Sequence[int] = ()
+) -> Iterator[Stretch]:
     """Do the same; what is missing in the first row of a lead is what was last known there.
 
     Whoever looks back from the rows themselves then finds what the whole panel would show.
@@ -56,7 +74,7 @@ def carrying(panel: Panel, *, most: int = ROWS_AT_ONCE, lead: int) -> Iterator[S
     """
     inputs: FloatArray = np.empty(0)
     label: FloatArray = np.empty(0)
-    for one in stretches(panel, most=most, lead=lead):
+    for one in stretches(panel, most=most, lead=lead, missing=missing):
         rows = _with_first_row(one.panel, inputs, label) if one.goes_on else one.panel
         yield one._replace(panel=rows)
         past = slice(max(len(rows) - lead, 0) + 1)  # up to the first row of the next lead

@@ -248,7 +248,8 @@ def epoch_unit(values: npt.NDArray[Any]) -> Literal["s", "ms", "us", "ns"] | Non
 
 def _calendar(values: npt.NDArray[Any]) -> Times | None:
     """Read dates written as numbers, such as 20240131 or 202401311700; None where they are none."""
-    if not np.isfinite(values).all() or (values != np.floor(values)).any() or values.min() <= 0:
+    # Not all at once: of a long column, each array made on the way is felt.
+    if not values.min() > 0 or not np.isfinite(values).all() or (values != np.floor(values)).any():
         return None
     whole = values.astype(np.int64)
     digits = len(str(int(whole.max())))
