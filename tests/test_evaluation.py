@@ -135,7 +135,7 @@ def test_what_cannot_be_judged_is_refused() -> None:
         evaluation.compare(random_panel([90]), protocol="paper", origins=2)
     with pytest.raises(ConfigError, match="cannot go with a cut of your own"):
         evaluation.compare(random_panel([90]), origins=2, parts=evaluation.cut(random_panel([90])))
-    with pytest.raises(DataError, match="or fewer origins"):
+    with pytest.raises(DataError, match="of rolling origins, fewer"):
         evaluation.compare(random_panel([20]), origins=30)
     with pytest.raises(ConfigError, match="seeds must be at least 1"):
         evaluation.compare(random_panel([90]), seeds=0)

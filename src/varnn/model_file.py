@@ -26,7 +26,7 @@ from varnn.model_checks import check_depth, check_model, check_steady
 from varnn.model_parts import Tensors, fitted_from, forecaster_from, forecaster_parts, parts_of, under
 from varnn.rules import shown
 
-FORMAT = 2
+FORMAT = 3  # since 3, times are kept in their own unit; files of before say nothing of it
 _SPREAD_SINCE = 2  # in files before, what was learnt about errors meant something else
 KEY = "varnn"
 _FORECASTER = "forecaster."  # before the names of its tensors

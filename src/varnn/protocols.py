@@ -122,6 +122,6 @@ def checked(parts: Parts) -> Parts:
         if len(getattr(parts, name)) == 0 or np.isnan(getattr(parts, name).target).all():
             raise DataError(
                 f"each part of a split needs rows with a known target; the {name} part has none. "
-                "Give more rows (with rolling origins, or fewer of them)."
+                "Give more rows with a label; of rolling origins, fewer."
             )
     return parts
