@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from varnn.errors import DataError
-from varnn.panel import LARGEST
+from varnn.finite import LARGEST
 from varnn.rules import shown
 from varnn.stream import Stream
 

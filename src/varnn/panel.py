@@ -16,9 +16,10 @@ import numpy.typing as npt
 from varnn import memory
 from varnn.errors import ConfigError, DataError, RowError
 from varnn.files import read_table
+from varnn.finite import floats, refuse_unusable
 from varnn.grouping import Coded, IntArray, RowNumbers, row_numbers
 from varnn.notes import Note
-from varnn.odd_input import series_names, unmasked
+from varnn.odd_input import series_names
 from varnn.order import Duplicates, one_each, refuse_unordered, time_order
 from varnn.rules import names as unique_names
 from varnn.rules import shown
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FloatArray = npt.NDArray[np.floating[Any]]
-
-LARGEST = 1e100  # size of a number: squares of it, and of what is made of it, must be finite
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -126,8 +125,8 @@ class Panel:
         """
         if X is None and y is None:
             raise DataError("a panel needs inputs or a target; both are None. Give `X`, `y` or both.")
-        target = None if y is None else _floats(y, "the target")
-        inputs = np.empty((len(target), 0)) if X is None and target is not None else _floats(X, "the inputs")
+        target = None if y is None else floats(y, "the target")
+        inputs = np.empty((len(target), 0)) if X is None and target is not None else floats(X, "the inputs")
         if inputs.ndim != 2:
             raise DataError(
                 f"the inputs must be two-dimensional, (rows, inputs); they have shape {inputs.shape}. "
@@ -392,21 +391,6 @@ def _checked_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(one) for one in names)
 
 
-def _floats(values: npt.ArrayLike | None, what: str) -> FloatArray:
-    """Copy nothing that is a float already; refuse what is not a number."""
-    try:
-        array = np.asarray(unmasked(values))
-        if array.dtype.kind in "cmM":
-            raise DataError(f"{what} must hold numbers only; they hold {array.dtype}.")
-        if array.dtype not in (np.float32, np.float64):
-            array = array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{what} must hold numbers only: {error}.") from None
-    return array
-
-
 def from_columns(table: "Columns", reading: "Reading") -> Panel:
     """Make a panel from columns, which are taken out of the mapping one by one.
 
@@ -439,8 +423,8 @@ def _grouped(
     if n_rows == 0:
         raise DataError("a panel needs at least one row; the data are empty (0 samples).")
     if len(input_names) == values["inputs"].shape[1]:  # otherwise Panel itself complains
-        _refuse_unusable(values["inputs"], input_names)
-    _refuse_unusable(values["target"][:, None], (target_name,))
+        refuse_unusable(values["inputs"], input_names)
+    refuse_unusable(values["target"][:, None], (target_name,))
     for role, one in (("series", None if series is None else series.codes), ("time", values["time"])):
         if one is not None and one.shape != (n_rows,):
             raise DataError(
@@ -485,20 +469,3 @@ def _take(values: dict[str, Any], rows: RowNumbers) -> None:
     for name in values:
         values[name] = None if values[name] is None else values[name][rows]
         memory.release()  # of what it was before
-
-
-def _refuse_unusable(values: FloatArray, names: Sequence[str]) -> None:
-    """Refuse infinities, and numbers so large that their squares would be infinite."""
-    # fmax and fmin pass over NaN and need no temporary array, which a large table would feel.
-    low, high = (one.reduce(values, axis=0).astype(np.float64) for one in (np.fmin, np.fmax))
-    bad = (low < -LARGEST) | (high > LARGEST)
-    if bad.any():
-        column = int(np.argmax(bad))
-        row = int(np.argmax(np.abs(values[:, column]) > LARGEST))
-        value = values[row, column]
-        what = "infinity" if np.isinf(value) else f"{value:g}"
-        raise RowError(
-            f"numbers must be finite or missing (NaN), and below {LARGEST:g} in size; column "
-            f"{names[column]!r} holds {what} in {{where}}. Correct it, or mark it missing.",
-            row=row,
-        )

@@ -21,6 +21,7 @@ from varnn.closed_loop import continue_from_training, say_once
 from varnn.errors import DataError, require
 from varnn.estimator.exchange import ExchangeMixin
 from varnn.estimator.forecast import ForecastMixin
+from varnn.estimator.history import print_epoch
 from varnn.estimator.input import (
     RowSeries,
     check_fit_arguments,
@@ -417,7 +418,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
 
         def report(line: dict[str, float]) -> None:
             if self.verbose:
-                _print_epoch(line)
+                print_epoch(line)
             if on_epoch is not None:
                 on_epoch(line)
 
@@ -495,12 +496,3 @@ def load(path: str | Path) -> VARNNRegressor:
     model.n_features_in_ = len(fitted.input_names)
     model._set_names(fitted.input_names)
     return model
-
-
-def _print_epoch(line: dict[str, float]) -> None:
-    checked = f"  validation {line['validation_loss']:.6f}" if "validation_loss" in line else ""
-    text = (
-        f"{line['progress']:4.0%}  member {int(line['member']) + 1}  epoch {int(line['epoch'])}  "
-        f"loss {line['loss']:.6f}{checked}  {line['seconds']:.2f} s"
-    )
-    print(text, flush=True)  # noqa: T201  # this is what verbose=1 asks for

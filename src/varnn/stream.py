@@ -17,24 +17,22 @@ import numpy.typing as npt
 from varnn import model_file
 from varnn.adaptation import Adapter
 from varnn.errors import ConfigError, DataError, ModelFileError
+from varnn.finite import LARGEST
 from varnn.fitted import Fitted
 from varnn.forecast import Forecast, Forecaster
 from varnn.forecast.recent import Recent
 from varnn.intervals import Interval, Tracker, check_levels, known_spread
 from varnn.moments import moment, read_back
 from varnn.monitor import Event, Monitor
-from varnn.odd_input import unmasked
-from varnn.panel import LARGEST, FloatArray
+from varnn.panel import FloatArray
 from varnn.preparation import LIMIT
 from varnn.recipe import RecipeStream
 from varnn.rules import optional, whole
 from varnn.snapshot_checks import check_header, check_states
 from varnn.stream_cell import Workspace
+from varnn.stream_values import inputs_of, label_of, labels_of, refuse_huge
 
-_TOO_LARGE = f"{{}} must be finite and at most {LARGEST:g} in size; {{}}. Correct it, or leave it out."
-_FARTHEST = np.timedelta64(
-    3653, "D"
-)  # that the next row of a series may lie ahead: a year mistyped is farther
+_FARTHEST = np.timedelta64(3653, "D")  # that a row may lie after the one before: a mistyped year is farther
 _BLOCK = 128  # series at a time: with a window of 5 and 128 hidden units they fit into 1 MB of cache
 
 
@@ -138,7 +136,7 @@ class Stream:
         if not self._acquire(False):  # not `with self._guard`: that takes four times as long
             raise self._guard.error()
         try:
-            self._advance(self._numbers(x), when)
+            self._advance(inputs_of(x, self.model.input_names, self._shape), when)
             if levels is not None and self._tracker is not None:
                 several = isinstance(interval, Sequence | np.ndarray)
                 return self._interval(self._tracker, levels, several=several)
@@ -168,7 +166,7 @@ class Stream:
             self._release()
 
     def _close(self, y: Any) -> Any:
-        labels = self._label(y) if self.n_series is None else self._labels(y)
+        labels = label_of(y) if self.n_series is None else labels_of(y, self.n_series)
         innovation = labels - self._answer
         if self.monitor is not None:
             self.events = self._noticed(self.monitor, innovation)
@@ -389,29 +387,12 @@ class Stream:
             )
         return when
 
-    def _numbers(self, x: Any) -> npt.NDArray[np.float64]:
-        """Give x as numbers in the model's order, (D,) or (n, D)."""
-        if isinstance(x, np.ma.MaskedArray):
-            x = unmasked(x)
-        elif not isinstance(x, np.ndarray) and hasattr(x, "keys"):  # a mapping, or a row of a frame
-            missing = [name for name in self.model.input_names if name not in x]
-            if missing:
-                raise DataError(f"x must hold every input of the model; it lacks {missing[:5]}.")
-            x = [x[name] for name in self.model.input_names]
-        try:
-            values = np.asarray(x, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise DataError(f"x must hold numbers only; got {x!r}.") from None
-        if values.shape != self._shape:
-            raise DataError(f"x must have shape {self._shape}; got {values.shape}.")
-        return values
-
     def _without_gaps(self, x: FloatArray) -> FloatArray:
         """Fill missing inputs as `varnn.preparation.fill_gaps` does; refuse what a panel would refuse."""
         flat = np.multiply(x.ravel(), LARGEST**-2)  # so small that no square is infinite
         if flat.dot(flat) <= LARGEST**-2:  # quicker than to look at each
             return x
-        _refuse_huge(x)
+        refuse_huge(x)
         missing, fill = np.isnan(x), self.model.recipe.fill
         if fill not in ("forward", "zero") and missing.any():
             place = np.argwhere(missing)[0].tolist()
@@ -429,27 +410,6 @@ class Stream:
         if not flat.dot(flat) <= limit * limit:  # one sum of squares tells that none is beyond the limit
             np.clip(wide, -limit, limit, out=wide)
         return wide
-
-    def _label(self, y: Any) -> float:
-        try:
-            label = math.nan if y is None else float(y)
-        except (TypeError, ValueError):
-            raise DataError(f"y must be a number, None or NaN; got {y!r}.") from None
-        if abs(label) > LARGEST:
-            raise DataError(_TOO_LARGE.format("y", f"got {label:g}"))
-        return label
-
-    def _labels(self, y: Any) -> npt.NDArray[np.float64]:
-        try:
-            labels = np.asarray(y, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise DataError("y must hold numbers, None or NaN only.") from None
-        if labels.shape != (self.n_series,):
-            raise DataError(f"y must have shape ({self.n_series},); got {labels.shape}.")
-        if (np.abs(labels) > LARGEST).any():
-            series = int(np.argmax(np.abs(labels) > LARGEST))
-            raise DataError(_TOO_LARGE.format("y", f"that of series {series} is {labels[series]:g}"))
-        return labels
 
     def _advance(self, given: FloatArray, time: Any) -> None:
         """Prepare x, (D,) or (n, D), hand it to the blocks, and read their predictions."""
@@ -537,11 +497,3 @@ class Stream:
             self._adapter.learn(np.where(missing, np.nan, levels))
         for block, rows in zip(self._blocks, self._rows, strict=True):
             block.remember(levels[rows], missing[rows] if some else None)
-
-
-def _refuse_huge(values: FloatArray) -> None:
-    """Refuse inputs that a panel would refuse; NaN passes."""
-    beyond = np.abs(values) > LARGEST
-    if beyond.any():
-        place = np.argwhere(beyond)[0].tolist()
-        raise DataError(_TOO_LARGE.format("x", f"position {place} is not"))

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.errors import ConfigError, DataError, ModelFileError
+from varnn.finite import LARGEST
 from varnn.monitor.event import Event, Kind
 from varnn.monitor.page_hinkley import (
     ARRAYS,
@@ -28,8 +29,7 @@ from varnn.monitor.page_hinkley import (
 __all__ = ["Event", "Monitor", "detect"]
 
 _SHORTEST_WARM_UP = 30
-_LARGEST = 1e100  # as in a panel: squares must be finite
-_TOO_LARGE = f"{{}} must be finite and below {_LARGEST:g} in size, or NaN where missing. Correct them."
+_TOO_LARGE = f"{{}} must be finite and below {LARGEST:g} in size, or NaN where missing. Correct them."
 
 
 class _State(NamedTuple):
@@ -237,7 +237,7 @@ class Monitor:
     def _numbers(self, values: npt.ArrayLike, name: str) -> Number:
         """Give a float, or an array with one float per series."""
         if self.n_series == 1 and isinstance(values, float | bool):  # quickly, for the usual case
-            if abs(values) > _LARGEST:
+            if abs(values) > LARGEST:
                 raise DataError(_TOO_LARGE.format(name))
             return float(values)
         try:
@@ -246,7 +246,7 @@ class Monitor:
             raise DataError(f"{name} must hold numbers, or NaN where missing; got {values!r}.") from None
         if numbers.shape != (self.n_series,) and not (self.n_series == 1 and numbers.shape == ()):
             raise DataError(f"{name} must have shape ({self.n_series},); got {numbers.shape}.")
-        if np.any(np.abs(numbers) > _LARGEST):
+        if np.any(np.abs(numbers) > LARGEST):
             raise DataError(_TOO_LARGE.format(name))
         return numbers.item() if self.n_series == 1 else numbers
 
