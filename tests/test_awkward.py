@@ -161,12 +161,23 @@ def test_a_table_reaches_a_page_with_dates_and_a_model(case: Good, run: Run, tmp
     assert written["prediction"].notna().all()
 
 
-@pytest.mark.parametrize("name", ["us-dates", "date-and-time", "epoch-seconds", "semicolons"])
-def test_a_forecast_goes_on_in_time(name: str, run: Run, tmp_path: Path) -> None:
-    done = run("forecast", path(name), "--target", "load", "--horizon", "2", "-o", tmp_path / "f.csv")
+@pytest.mark.parametrize("case", UNDERSTOOD, ids=lambda one: one.name)
+def test_a_forecast_goes_on_in_time(case: Good, run: Run, tmp_path: Path) -> None:
+    done = run("forecast", path(case.name), "--target", "load", "--horizon", "2", "-o", tmp_path / "f.csv")
     assert done.code == 0, done.error
-    written = pd.read_csv(tmp_path / "f.csv", parse_dates=[0])
-    assert written.iloc[:, 0].tolist() == [pd.Timestamp("2024-03-27 12:00"), pd.Timestamp("2024-03-27 13:00")]
+    written = pd.read_csv(tmp_path / "f.csv")
+    column = case.time if "," not in case.time else "time"
+    last, step = pd.Timestamp(case.times[1]), pd.Timedelta(case.times[2].removeprefix("every "))
+    assert pd.to_datetime(written[column]).tolist()[-2:] == [last + step, last + 2 * step]
+    assert written["prediction"].notna().all()
+
+
+def test_a_constant_target_is_said_to_be_nothing_to_learn(
+    run: Run, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    done = run("fit", path("constant"), "--target", "load", *QUICK, "-o", tmp_path / "m.varnn")
+    assert done.code == 0, done.error
+    assert "the target 'load' is 7 in all" in caplog.text
 
 
 @pytest.mark.parametrize("command", ["compare", "fit", "forecast"])
