@@ -58,6 +58,10 @@ def fill(name: str, value: float) -> Change:
     return lambda arrays, _: arrays[name].fill(value)
 
 
+def without(name: str) -> Change:
+    return lambda arrays, _: arrays.pop(name)
+
+
 def first(name: str, value: float) -> Change:
     return lambda arrays, _: arrays[name].reshape(-1).__setitem__(0, value)
 
@@ -79,6 +83,8 @@ MODELS: dict[str, tuple[str, Change, str]] = {
     "a name twice": ("far model", put("input_names", ["x0", "x0"]), "each of them once"),
     "more names than inputs": ("far model", put("input_names", ["x0", "x1", "x2"]), "of shape"),
     "a series twice": ("far model", put("series", ["a", "a"]), "each of them once"),
+    "labels without an end": ("far model", without("recipe.labels.high"), "'recipe.labels.high' is missing"),
+    "inputs without a bound": ("far model", without("recipe.linear.input_low"), "input_low' is missing"),
     "more series than rows": (
         "far model",
         put("series", ["a", "b", "c"]),
@@ -176,6 +182,7 @@ SNAPSHOTS: dict[str, tuple[str, Change, str]] = {
     "neither seen nor unseen": ("default stream", fill("recipe", 0.5), "says neither yes nor no"),
     "the time of a clock that is none": ("far stream", put("time", "soon"), "time must be a moment"),
     "rows below zero": ("far stream", fill("recent.seen", -1), "'recent.seen'"),
+    "a sum of words": ("peers companions", put("total", ["a"] * 5), "'total'"),
     "series that are none": ("default streams", put("series", ["a", 2]), "'series'"),
     "a series that is missing": ("default streams", put("series", ["a", "b", "c"]), "'2' is missing"),
     "a moment of words": ("peers companions", put("now", ["time", "now"]), "'now'"),

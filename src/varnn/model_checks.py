@@ -170,13 +170,14 @@ _LINEAR_ARRAYS = {
 _OPTIONAL_ARRAYS = {  # older files lack them
     "recipe.scaling.input_limit": Numbers("1", 1e-3, LIMIT),
     "recipe.linear.ridge": Numbers("1", 0.0),
-    "recipe.linear.input_low": Numbers("I"),
-    "recipe.linear.input_high": Numbers("I"),
+    "spread.largest": Numbers("1", 0.0, np.inf),
+}
+_LABEL_ARRAYS = {
     "recipe.labels.change": Numbers("1", 0.0),
     "recipe.labels.low": Numbers("1"),
     "recipe.labels.high": Numbers("1"),
-    "spread.largest": Numbers("1", 0.0, np.inf),
 }
+_INPUT_BOUNDS = {"recipe.linear.input_low": Numbers("I"), "recipe.linear.input_high": Numbers("I")}
 _FORECASTER_ARRAYS = {
     "shares": Numbers("H", 0.0, 1.0),
     "direct.mean": Numbers("1"),
@@ -358,6 +359,12 @@ def _check_surroundings(checks: Checks, tensors: Tensors, prefix: str, facts: Fa
     sizes["P"] = sizes["I"] + linear * (len(ADDED_INPUTS) + recipe["peers"])
     needed = _RECIPE_ARRAYS | (_LINEAR_ARRAYS if linear else {})
     present = {name: one for name, one in _OPTIONAL_ARRAYS.items() if prefix + name in tensors}
+    for group in (_LABEL_ARRAYS, _INPUT_BOUNDS):  # all of one kind, or none
+        if any(prefix + name in tensors for name in group):
+            present |= group
+            low, high = (f"{prefix}{name}" for name in list(group)[-2:])
+            if low in tensors and high in tensors and tensors[low].shape == tensors[high].shape:
+                _check_order(checks, tensors, low, high)
     checks.arrays(tensors, needed | present, prefix, sizes)
     if linear:
         _check_order(checks, tensors, f"{prefix}recipe.linear.low", f"{prefix}recipe.linear.high")

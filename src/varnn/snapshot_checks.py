@@ -43,6 +43,7 @@ _MOMENT = Rule(
     ),
 )
 _BROUGHT = listed(number(-_LARGE, _LARGE), "five numbers", unique=False, most=5)
+_TOTAL = Rule("five numbers", lambda one: _BROUGHT.holds(one) and len(one) == 5)
 _COMPANIONS: dict[str, Rule] = {
     "now": optional(_MOMENT),
     "moments": listed(optional(_MOMENT), "a list of moments", unique=False),
@@ -130,6 +131,7 @@ def check_companions(header: Facts, what: str) -> None:
     """Refuse what cannot be the moments of series that see each other."""
     checks = Checks(what)
     checks.facts(header, _COMPANIONS)
+    checks.facts(header, {"total": _TOTAL}, all_there=False)  # older ones have none
     strangers = set(header["brought"]) - set(header["series"])
     if len(header["moments"]) != len(header["series"]) or strangers:
         checks.fail("its moments are not those of its series")
