@@ -159,7 +159,8 @@ def main(folder: str, names: str, first: int, count: int) -> None:
         faulthandler.cancel_dump_traceback_later()
         if seconds > SECONDS:
             outcome, detail = SLOW, f"{outcome} after {seconds:.1f} s"
-        print(json.dumps([index, source.name, damage, outcome, seconds, detail]), flush=True)  # noqa: T201
+        said = json.dumps([index, source.name, damage, outcome, seconds, detail])
+        print(said, flush=True)  # noqa: T201  # to the process that started this one
 
 
 if __name__ == "__main__":
