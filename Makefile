@@ -32,9 +32,9 @@ docs: .venv/installed
 # Speed against every named peer, Keras and onnxruntime included, in an environment of its own.
 PEERS := .venv-peers/bin
 bench-peers: .venv-peers/installed
-	for one in train score stream; do $(PEERS)/varnn bench $$one --threads 1,2 --json benchmarks/$$one.json || exit 1; done
-	$(PEERS)/varnn bench growth --json benchmarks/growth.json
-	$(PEERS)/varnn bench page $(filter-out $(foreach one,robustness ladder coverage horizons streams fuzz glitches kills store,benchmarks/$(one).json),$(wildcard benchmarks/*.json)) -o docs/performance.md
+	for one in train score stream; do $(PEERS)/python -m benchmarks $$one --threads 1,2 --json benchmarks/results/$$one.json || exit 1; done
+	$(PEERS)/python -m benchmarks growth --json benchmarks/results/growth.json
+	$(PEERS)/python -m benchmarks page $(filter-out $(foreach one,robustness ablation coverage horizons other-streams fuzz glitches kills store,benchmarks/results/$(one).json),$(wildcard benchmarks/results/*.json)) -o docs/performance.md
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

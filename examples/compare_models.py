@@ -5,7 +5,8 @@ import argparse
 import numpy as np
 import numpy.typing as npt
 
-from varnn import Panel, comparison, datasets, evaluation
+from varnn import Panel, datasets, evaluation
+from varnn.report import comparison_page
 
 
 class MeanOfLastLabels:
@@ -41,7 +42,7 @@ def main() -> None:
     )
     for line in result.rows():
         print(f"{line['model']:<12} RMSE {line['rmse']:.3f}  skill over persistence {line['skill']:6.1%}")
-    print(comparison.in_words(result))
+    print(comparison_page.in_words(result))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ import argparse
 import csv
 from pathlib import Path
 
-from varnn import Panel, VARNNRegressor, comparison, datasets, evaluation
+from varnn import Panel, VARNNRegressor, datasets, evaluation
+from varnn.report import comparison_page
 
 CSV, REPORT, MODEL = Path("stream.csv"), Path("report.html"), Path("stream.varnn")
 
@@ -26,8 +27,8 @@ def main() -> None:
 
     panel = Panel.read(CSV, target="load")
     result = evaluation.compare(panel, ["persistence", "arx-lr", "varnn"], seeds=1)
-    print(comparison.in_words(result))
-    comparison.page(result, CSV.name).write(REPORT)
+    print(comparison_page.in_words(result))
+    comparison_page.page(result, CSV.name).write(REPORT)
 
     VARNNRegressor().fit(panel).save(MODEL)
     print(f"Wrote {CSV}, {REPORT} and {MODEL}.")

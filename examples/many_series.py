@@ -4,7 +4,8 @@ import argparse
 
 import numpy as np
 
-from varnn import Panel, VARNNRegressor, comparison, evaluation
+from varnn import Panel, VARNNRegressor, evaluation
+from varnn.report import comparison_page
 
 STATIONS = ["north", "east", "south", "west"]
 
@@ -42,7 +43,7 @@ def main() -> None:
     result = evaluation.compare(
         panel, ["persistence", "arx-lr", ("alone", alone), ("together", together)], seeds=1
     )
-    print(comparison.in_words(result))
+    print(comparison_page.in_words(result))
 
     fleet = together(2025).fit(panel).stream(n_series=len(STATIONS))
     fleet.predict(np.zeros((len(STATIONS), 1)))  # one row of inputs for each station

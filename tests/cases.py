@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from varnn.cell import Architecture, Weights
-from varnn.panel import Panel
+from varnn.data.panel import Panel
+from varnn.network.cell import Architecture, Weights
 
 
 class Case(NamedTuple):

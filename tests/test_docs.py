@@ -19,7 +19,7 @@ import pytest
 import typer
 
 import varnn
-from varnn import cli
+from varnn.cli import app as cli
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

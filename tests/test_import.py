@@ -19,7 +19,7 @@ def test_import_is_light() -> None:
 
 def test_the_command_shows_its_help_without_the_heavy_parts() -> None:
     code = (
-        "import sys; from varnn.cli import app\n"
+        "import sys; from varnn.cli.app import app\n"
         "from typer.testing import CliRunner\n"
         "print(CliRunner().invoke(app, ['--help']).exit_code)\n"
         "heavy = ('torch', 'pandas', 'matplotlib', 'sklearn', 'pyarrow')\n"

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from varnn.cli import app
+from varnn.cli.app import app
 
 PAGE = Path(__file__).parents[1] / "reference" / "cli.md"
 _HEAD = """# The varnn command

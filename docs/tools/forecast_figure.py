@@ -12,10 +12,10 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from varnn import Panel, VARNNRegressor, datasets, evaluation
-from varnn.baselines.ahead import persistence_ahead, seasonal_ahead
-from varnn.figures import COLOURS, INK, new_figure, to_svg
-from varnn.forecast import Forecaster
-from varnn.forecast.rows import targets_ahead
+from varnn.baselines.forecasts import persistence_ahead, seasonal_ahead
+from varnn.model.forecast import Forecaster
+from varnn.model.forecast.rows import targets_ahead
+from varnn.report.figures import COLOURS, INK, new_figure, to_svg
 
 IMAGES = Path(__file__).parents[1] / "images"
 STATION = "Aotizhongxin"  # the first of the twelve

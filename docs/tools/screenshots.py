@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.text import Text
 
 from varnn import VARNNRegressor, datasets, evaluation
-from varnn.diagnostics import Course, diagnose_course
-from varnn.diagnostics import figures as diagnostic_figures
-from varnn.figures import to_svg
+from varnn.monitoring.diagnostics import Course, diagnose_course
+from varnn.report import diagnostic_figures
+from varnn.report.figures import to_svg
 
 IMAGES = Path(__file__).parents[1] / "images"
 COLUMNS = 100

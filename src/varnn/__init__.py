@@ -1,4 +1,4 @@
-"""panel -> preparation -> windows -> cell -> engine -> training -> regressor -> stream -> report.
+"""data -> network -> model -> fitting -> streaming -> estimator -> evaluation -> report -> cli.
 
 Regression on streams that answer back: predict y_t from x_t, see y_t, and let the error itself
 become memory for the next prediction. Importing this package is cheap: scikit-learn is imported
@@ -10,28 +10,30 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from varnn import baselines, datasets, evaluation
-    from varnn.panel import Panel
-    from varnn.regressor import VARNNRegressor, load
-    from varnn.stream import Stream
+    from varnn.data.panel import Panel
+    from varnn.estimator.regressor import VARNNRegressor, load
+    from varnn.streaming.stream import Stream
 
 __version__ = "0.1.0"
 
 __all__ = ["Panel", "Stream", "VARNNRegressor", "baselines", "datasets", "evaluation", "load"]
 
 _HOME = {
-    "Panel": "varnn.panel",
-    "Stream": "varnn.stream",
-    "VARNNRegressor": "varnn.regressor",
-    "load": "varnn.regressor",
+    "Panel": "varnn.data.panel",
+    "Stream": "varnn.streaming.stream",
+    "VARNNRegressor": "varnn.estimator.regressor",
+    "load": "varnn.estimator.regressor",
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    if name in __all__:
-        return import_module(f"varnn.{name}")
-    raise AttributeError(f"module 'varnn' has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker takes the imports above, and so sees a name that is not there
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOME:
+            return getattr(import_module(_HOME[name]), name)
+        if name in __all__:
+            return import_module(f"varnn.{name}")
+        raise AttributeError(f"module 'varnn' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.signal import lfilter
 
-from varnn.baselines.history import History, Preparation, fitted
+from varnn.baselines._history import History, Preparation, fitted
+from varnn.data.panel import FloatArray, Panel
 from varnn.errors import ConfigError, require
-from varnn.panel import FloatArray, Panel
 
 Doubles = npt.NDArray[np.float64]
 PASSES = 3  # rounds of ARMA and regression; two more move the terms by less than 0.005

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from varnn.baselines.history import Precision
-from varnn.baselines.regression import Examples
+from varnn.baselines._history import Precision
+from varnn.baselines._regression import Examples
 from varnn.errors import check_choice, require
 
 BoostingLibrary = Literal["auto", "lightgbm", "sklearn"]

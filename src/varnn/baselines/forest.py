@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.ensemble import RandomForestRegressor
 
-from varnn.baselines.history import Precision
-from varnn.baselines.regression import Examples
+from varnn.baselines._history import Precision
+from varnn.baselines._regression import Examples
 
 
 @dataclass(kw_only=True, eq=False)

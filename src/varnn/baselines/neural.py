@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from varnn.baselines.history import Precision, fitted
-from varnn.baselines.regression import Examples
+from varnn.baselines._history import Precision, fitted
+from varnn.baselines._regression import Examples
 from varnn.errors import ConfigError, require
 
 if TYPE_CHECKING:
-    from varnn.baselines.networks import TrainedNetwork
+    from varnn.baselines._networks import TrainedNetwork
 
 Kind = Literal["mlp", "rnn", "lstm", "gru"]
 
@@ -67,9 +67,9 @@ class Network:
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
             raise ConfigError(f"learning_rate must be above 0; got {self.learning_rate}.")
         require("torch", extra="train", purpose=f"the baseline {self.kind!r}")
-        from varnn.baselines import networks
+        from varnn.baselines import _networks
 
-        self.trained_ = networks.train(self, examples, validation)
+        self.trained_ = _networks.train(self, examples, validation)
 
     def predict(self, regressors: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Predict (B,) labels."""

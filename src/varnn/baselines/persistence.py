@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from varnn.baselines.history import Preparation, fitted
-from varnn.baselines.lagged import last_labels
-from varnn.panel import FloatArray, Panel
+from varnn.baselines._history import Preparation, fitted
+from varnn.baselines._lagged import last_labels
+from varnn.data.panel import FloatArray, Panel
 
 
 @dataclass(kw_only=True, eq=False)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from varnn.cli.options import (
+from varnn.cli._options import (
     Data,
     DuplicatesOption,
     Inputs,
@@ -56,15 +56,16 @@ def compare(
     """
     from rich.table import Table
 
-    from varnn import comparison, evaluation
-    from varnn.cli import table
+    from varnn import evaluation
+    from varnn.cli import _table
     from varnn.cli.progress import fits_bar
     from varnn.cli.terminal import console
-    from varnn.files import check_writable
+    from varnn.data.files import check_writable
+    from varnn.report import comparison_page
 
     if report is not None:
         check_writable(report)
-    understood = table.read(
+    understood = _table.read(
         data,
         reading(
             target,
@@ -97,13 +98,13 @@ def compare(
             origins=origins,
             on_score=on_score,
         )
-    summary = comparison.in_words(result)
+    summary = comparison_page.in_words(result)
     if as_json:
         typer.echo(json.dumps({"summary": summary, "scores": result.rows(), "data": facts}, indent=1))
     else:
         rolled = f", {origins} origins" if origins > 1 else ""
         heading = f"{title}: one step ahead, {protocol} protocol{rolled}"
-        columns, lines = comparison.table(result, terse=True)
+        columns, lines = comparison_page.table(result, terse=True)
         shown = Table(title=heading, title_justify="left")
         for index, column in enumerate(columns):
             shown.add_column(column, justify="left" if index == 0 else "right", no_wrap=index == 0)
@@ -112,5 +113,5 @@ def compare(
         console().print(shown)
         console().print(summary, markup=False)
     if report is not None:
-        comparison.page(result, title).write(report)
+        comparison_page.page(result, title).write(report)
         words.print(f"Report: {report}", markup=False)

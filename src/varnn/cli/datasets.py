@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from varnn.cli.options import Json
+from varnn.cli._options import Json
 
 app = typer.Typer(help="The data sets of the paper: what is here, what is not.", no_args_is_help=True)
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from varnn.cli.options import Json
+from varnn.cli._options import Json
 
 if TYPE_CHECKING:
     from varnn.datasets.synthetic import Synthetic
-    from varnn.demo import Result
+    from varnn.report.demo import Result
 
 
 def demo(
@@ -27,9 +27,9 @@ def demo(
 
     from varnn.cli.progress import training_bar
     from varnn.cli.terminal import console
+    from varnn.data.files import check_writable
     from varnn.datasets import synthetic
-    from varnn.demo import run
-    from varnn.files import check_writable
+    from varnn.report.demo import run
 
     check_writable(output)
     words = console(quiet=as_json)

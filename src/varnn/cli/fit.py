@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from varnn.cli.options import (
+from varnn.cli._options import (
     Data,
     DuplicatesOption,
     Inputs,
@@ -57,15 +57,15 @@ def fit(
 
     Ctrl-C cuts training short: what is trained by then is saved, and the file says so.
     """
-    from varnn.cli import table
-    from varnn.cli.interrupt import INTERRUPTED, fit_or_cut_short
+    from varnn.cli import _table
+    from varnn.cli._interrupt import INTERRUPTED, fit_or_cut_short
     from varnn.cli.terminal import console
+    from varnn.data.files import check_writable
     from varnn.estimator.input import latest_rows
-    from varnn.files import check_writable
-    from varnn.regressor import VARNNRegressor
+    from varnn.estimator.regressor import VARNNRegressor
 
     check_writable(output)
-    understood = table.read(
+    understood = _table.read(
         data,
         reading(
             target,

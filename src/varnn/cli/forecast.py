@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from varnn.cli.options import (
+from varnn.cli._options import (
     Data,
     DuplicatesOption,
     Inputs,
@@ -25,9 +25,9 @@ from varnn.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from varnn.backtest import Backtest
-    from varnn.forecast import Forecast
-    from varnn.panel import Panel
+    from varnn.data.panel import Panel
+    from varnn.evaluation.backtesting import Backtest
+    from varnn.model.forecast import Forecast
 
 _HORIZON = 24
 _TARGETS = 4_500_000  # rows times distances that are looked at in a backtest: the latest
@@ -75,14 +75,14 @@ def forecast(
     With --backtest nothing is written: forecasts are made from before every row of the last fifth of the
     table, and scored beside simple ones at each distance.
     """
-    from varnn.cli import table
-    from varnn.cli.interrupt import INTERRUPTED, fit_or_cut_short
+    from varnn.cli import _table
+    from varnn.cli._interrupt import INTERRUPTED, fit_or_cut_short
     from varnn.cli.terminal import console
+    from varnn.data.files import STANDARD, check_writable
     from varnn.errors import ConfigError
     from varnn.estimator.input import latest_rows
-    from varnn.files import STANDARD, check_writable
-    from varnn.intervals import check_levels
-    from varnn.regressor import VARNNRegressor, load
+    from varnn.estimator.regressor import VARNNRegressor, load
+    from varnn.model.intervals import check_levels
 
     if as_json and output == STANDARD and not backtest:
         raise ConfigError(
@@ -115,7 +115,7 @@ def forecast(
         sort=sort,
         duplicates=duplicates,
     )
-    understood = table.read(data, how, fitted=None if model is None else model.fitted_)
+    understood = _table.read(data, how, fitted=None if model is None else model.fitted_)
     words = console(stderr=True, quiet=as_json or (output == STANDARD and not backtest))
     words.print(understood.in_words(), markup=False)
     foreseen = listed(known) or []
@@ -150,7 +150,7 @@ def forecast(
             sort=sort,
             duplicates=duplicates,
         )
-        coming = table.read(future, how, must_have_target=False).panel
+        coming = _table.read(future, how, must_have_target=False).panel
     found = model.forecast(panel, horizon=steps, inputs=coming, interval=interval or None)
     _write(found, output, interval or [], roles.time[0] if len(roles.time) == 1 else None, roles.series)
     words.print(f"Forecast {found.horizon} rows of {len(found.ids)} series. Wrote {output}.", markup=False)
@@ -167,9 +167,9 @@ def forecast(
 def _judged(
     panel: "Panel", horizon: int, seeds: int, origins: int, known: list[str], *, peers: bool
 ) -> "Backtest":
-    from varnn.backtest import backtest
     from varnn.cli.progress import training_bar
-    from varnn.regressor import VARNNRegressor
+    from varnn.estimator.regressor import VARNNRegressor
+    from varnn.evaluation.backtesting import backtest
 
     with training_bar("training") as on_epoch:
         return backtest(
@@ -187,8 +187,8 @@ def _show(result: "Backtest", *, as_json: bool) -> None:
     """Print a backtest: errors over those of persistence, and the coverage of intervals."""
     from rich.table import Table
 
-    from varnn.backtest import LEVEL
     from varnn.cli.terminal import console
+    from varnn.evaluation.backtesting import LEVEL
 
     lines = result.table()
     distances = [name for name in lines[0] if name != "forecast"]
@@ -222,8 +222,8 @@ def _write(
     """Write a line for each series and row ahead."""
     import numpy as np
 
-    from varnn.files import table_writer
-    from varnn.intervals import bound_name
+    from varnn.data.files import table_writer
+    from varnn.model.intervals import bound_name
 
     size = found.prediction.size
     columns: dict[str, Any] = {}

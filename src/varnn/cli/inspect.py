@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
-from varnn.cli.options import Json, Model
+from varnn.cli._options import Json, Model
 
 if TYPE_CHECKING:
-    from varnn.regressor import VARNNRegressor
+    from varnn.estimator.regressor import VARNNRegressor
 
 
 def inspect(
@@ -22,7 +22,7 @@ def inspect(
     from rich.table import Table
 
     from varnn.cli.terminal import console, printable
-    from varnn.regressor import load
+    from varnn.estimator.regressor import load
 
     model = load(model_path)
     facts = _facts(model, model_path)
@@ -39,7 +39,7 @@ def inspect(
 
 
 def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
-    from varnn.model_file import read_card
+    from varnn.persistence.model_file import read_card
 
     fitted = model.fitted_
     losses = [line.get("validation_loss", line["loss"]) for line in model.history_]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from varnn.cli.options import (
+from varnn.cli._options import (
     Data,
     DuplicatesOption,
     Json,
@@ -51,14 +51,14 @@ def predict(
     """
     from threadpoolctl import threadpool_limits
 
-    from varnn.cli import table
-    from varnn.cli.predictions import pieces
+    from varnn.cli import _table
+    from varnn.cli._predictions import pieces
     from varnn.cli.progress import counting_bar
     from varnn.cli.terminal import console
+    from varnn.data.files import STANDARD, check_writable, table_writer
     from varnn.errors import ConfigError
-    from varnn.files import STANDARD, check_writable, table_writer
-    from varnn.intervals import check_levels
-    from varnn.regressor import load
+    from varnn.estimator.regressor import load
+    from varnn.model.intervals import check_levels
 
     if as_json and output == STANDARD:
         raise ConfigError(
@@ -78,7 +78,7 @@ def predict(
         sort=sort,
         duplicates=duplicates,
     )
-    understood = table.read(data, columns, must_have_target=target is not None, fitted=model.fitted_)
+    understood = _table.read(data, columns, must_have_target=target is not None, fitted=model.fitted_)
     words = console(stderr=True, quiet=as_json or output == STANDARD)
     words.print(understood.in_words(), markup=False)
     rows = len(understood.panel)

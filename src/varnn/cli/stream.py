@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from varnn.cli.counters import Counters
-from varnn.cli.lines import TOO_LONG, Lines, Signals, send
-from varnn.cli.options import Model
+from varnn.cli._counters import Counters
+from varnn.cli._lines import TOO_LONG, Lines, Signals, send
+from varnn.cli._options import Model
 
 if TYPE_CHECKING:
-    from varnn.store import Store
+    from varnn.streaming.store import Store
 
 _encode = json.JSONEncoder(allow_nan=False).encode  # made once: that takes as long as an answer
 _GROUP = 500  # lines that are written to disk together, at most
@@ -74,9 +74,9 @@ def stream(
     """Predict and observe live: JSON lines on standard input, answers on standard output."""
     import numpy as np
 
-    from varnn import model_file
     from varnn.errors import ConfigError
-    from varnn.store import Store
+    from varnn.persistence import model_file
+    from varnn.streaming.store import Store
 
     if sys.stdin is None or sys.stdout is None:
         raise ConfigError(

@@ -7,10 +7,10 @@ random numbers (rv1, rv2) that the authors put in to test feature selection.
 
 import numpy as np
 
-from varnn.datasets import tables
-from varnn.datasets.source import Source, checksums
+from varnn.data.panel import Panel
+from varnn.datasets import _tables
+from varnn.datasets._source import Source, checksums
 from varnn.datasets.store import Members
-from varnn.panel import Panel
 
 SOURCE = Source(
     name="appliances",
@@ -32,7 +32,7 @@ SOURCE = Source(
 def read(members: Members, *, paper: bool) -> Panel:
     """Read the panel; the paper took it as it is published, so `paper` changes nothing."""
     (content,) = members.read(["energydata_complete.csv"])
-    columns = tables.columns(content)
+    columns = _tables.columns(content)
     time = columns.pop("date").astype("datetime64[us]")
     target = columns.pop("Appliances")
     return Panel.from_arrays(

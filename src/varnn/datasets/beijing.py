@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn import preparation
-from varnn.datasets import tables
-from varnn.datasets.source import Source, checksums
+from varnn.data import preparation
+from varnn.data.panel import Panel
+from varnn.datasets import _tables
+from varnn.datasets._source import Source, checksums
 from varnn.datasets.store import Members
-from varnn.panel import Panel
 
 SOURCE = Source(
     name="beijing",
@@ -45,7 +45,7 @@ def read(members: Members, *, paper: bool) -> Panel:
     """
     names = PAPER_INPUTS if paper else INPUTS
     files = sorted(members.source.checksums)
-    stations = [tables.columns(content) for content in members.read(files)]
+    stations = [_tables.columns(content) for content in members.read(files)]
     panel = Panel.from_arrays(
         np.concatenate([np.column_stack([station[name] for name in names]) for station in stations]),
         np.concatenate([station[TARGET] for station in stations]),

@@ -11,12 +11,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from varnn.datasets import store, tables
-from varnn.datasets.cache import Arrays, remembered
-from varnn.datasets.source import Source, checksums
+from varnn.data.panel import Panel
+from varnn.datasets import _tables, store
+from varnn.datasets._cache import Arrays, remembered
+from varnn.datasets._source import Source, checksums
 from varnn.datasets.store import Members
 from varnn.errors import ConfigError, DataError, check_choice
-from varnn.panel import Panel
 
 SOURCE = Source(
     name="bidmc",
@@ -82,13 +82,13 @@ def _arrays(members: Members) -> Arrays:
     # Published with five significant digits: float32 loses nothing that was measured.
     waveform = np.empty((len(RECORDS), SECONDS, len(CHANNELS), SAMPLES), dtype=np.float32)
     for index, content in enumerate(members.read(f"bidmc_{record}_Signals.csv" for record in RECORDS)):
-        columns = tables.columns(content)  # their order differs from record to record
+        columns = _tables.columns(content)  # their order differs from record to record
         for channel, name in enumerate(CHANNELS):
             # One sample more than 480 whole seconds is published: the first of second 480.
             waveform[index, :, channel] = columns[name][: SECONDS * SAMPLES].reshape(SECONDS, SAMPLES)
     numerics, first_second = [], []
     for content in members.read(f"bidmc_{record}_Numerics.csv" for record in RECORDS):
-        columns = tables.columns(content)
+        columns = _tables.columns(content)
         numerics.append(np.column_stack([columns[name] for name in (TARGET, *NUMERICS)]))
         first_second.append(int(columns["Time [s]"][0]))
     return {

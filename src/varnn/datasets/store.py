@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 
-from varnn.datasets.source import Source
+from varnn.datasets._source import Source
 from varnn.errors import DataError
 
 DIRECTORY_VARIABLE = "VARNN_DATA_DIR"
@@ -180,7 +180,7 @@ def obtain(source: Source, *, download: bool = True) -> Members:
 
 def fetch(source: Source) -> Members:
     """Download a data set into the user's cache, with a progress bar, and check every file of it."""
-    from varnn.datasets.download import bar, download  # the network stack only when it is needed
+    from varnn.datasets._download import bar, download  # the network stack only when it is needed
 
     destination = user_cache() / source.archives[0]
     try:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from varnn.data.panel import Panel
 from varnn.errors import ConfigError, check_choice
-from varnn.panel import Panel
 
 Floats = npt.NDArray[np.float64]
 

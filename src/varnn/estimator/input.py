@@ -9,10 +9,10 @@ import numpy.typing as npt
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import validate_data
 
+from varnn.data.odd_input import unmasked
+from varnn.data.panel import FloatArray, Panel
+from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError
-from varnn.odd_input import unmasked
-from varnn.panel import FloatArray, Panel
-from varnn.rules import shown
 
 logger = logging.getLogger(__name__)
 

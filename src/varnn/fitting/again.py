@@ -11,14 +11,14 @@ from threading import Event
 
 import numpy as np
 
-from varnn import memory
-from varnn.adaptation import Adaptation
-from varnn.fitted import Fitted, tails_of
+from varnn.data import allocator
+from varnn.data.panel import Panel
 from varnn.fitting.candidates import Progress, stacked
 from varnn.fitting.judging import LATEST, seen_by_spread
 from varnn.fitting.settings import Settings
-from varnn.panel import Panel
-from varnn.training import Epoch, Member, one_thread, train_members
+from varnn.model.adaptation import Adaptation
+from varnn.model.fitted import Fitted, tails_of
+from varnn.network.training import Epoch, Member, one_thread, train_members
 
 
 @one_thread()
@@ -48,7 +48,7 @@ def refit(
         Ends training once it is set, and raises KeyboardInterrupt: half of it is worth less than ``fitted``.
     """
     stop = stop or Event()
-    memory.release()  # of what was chosen from
+    allocator.release()  # of what was chosen from
     config, best = settings.config(training), fitted.summary["best_epoch"]
     recipe = fitted.recipe.refitted(rows, settings.scale)
     prepared = recipe.rows(rows)
@@ -61,7 +61,7 @@ def refit(
         raise KeyboardInterrupt
     latest = prepared.latest(LATEST)
     del prepared, members  # of millions of rows they are large
-    memory.release()
+    allocator.release()
     again = replace(
         fitted,
         recipe=recipe,

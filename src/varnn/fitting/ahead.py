@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from varnn import memory
-from varnn.fitted import Fitted
+from varnn.data import allocator
+from varnn.data.panel import Panel
 from varnn.fitting.candidates import Candidate, Progress, candidates, stacked
 from varnn.fitting.settings import Settings
-from varnn.forecast.bands import ENOUGH, Bands, poorly_known
-from varnn.forecast.direct import DirectPart, Sight
-from varnn.forecast.forecaster import Doubles, Forecaster
-from varnn.forecast.rows import columns_of, foreseen, refuse_too_far, targets_ahead
-from varnn.panel import Panel
-from varnn.training import Ahead, Epoch, Member, Trained, one_thread, train_members
+from varnn.model.fitted import Fitted
+from varnn.model.forecast.bands import ENOUGH, Bands, poorly_known
+from varnn.model.forecast.direct import DirectPart, Sight
+from varnn.model.forecast.forecaster import Doubles, Forecaster
+from varnn.model.forecast.rows import columns_of, foreseen, refuse_too_far, targets_ahead
+from varnn.network.training import Ahead, Epoch, Member, Trained, one_thread, train_members
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ def fit_forecaster(
             f"{most:,}",
             f"{len(training):,}",
         )
-    memory.release()  # of whatever was before
+    allocator.release()  # of whatever was before
     training, rows = training.latest(most), None if rows is None else rows.latest(most)
     validation = None if validation is None else validation.latest(max(1, most // JUDGED))
     shown = foreseen(training, known)
@@ -122,7 +122,7 @@ def fit_forecaster(
     forecaster = assembled(choices[best], members)
     ends = [one.best_epoch for one in members]
     del choices, shown, judged  # of millions of rows they are large
-    memory.release()
+    allocator.release()
     if validation is not None:
         forecaster = _judged(forecaster, validation, settings)
     if rows is None:
@@ -151,7 +151,7 @@ def _candidate(
 
 def _members_again(forecaster: Forecaster, rows: Panel, seed: int, ends: list[int]) -> list[Member]:
     """Give members of the chosen form other rows to learn from, and none to be judged on."""
-    memory.release()  # of judging
+    allocator.release()  # of judging
     recipe, direct, shown = forecaster.network.recipe, forecaster.direct, foreseen(rows, forecaster.known)
     prepared = recipe.rows(shown)
     sight = Sight.of(shown, prepared, forecaster.known, blind=recipe.blind, mean=direct.mean)

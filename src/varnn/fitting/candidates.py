@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from varnn.cell import Architecture, Weights
-from varnn.clock import Cycle
+from varnn.data.panel import Panel
 from varnn.fitting.settings import Settings
-from varnn.panel import Panel
-from varnn.recipe import Recipe
-from varnn.training import Epoch, Member, Trained
+from varnn.model.calendar import Cycle
+from varnn.model.pipeline import Recipe
+from varnn.network.cell import Architecture, Weights
+from varnn.network.training import Epoch, Member, Trained
 
 
 @dataclass(frozen=True, eq=False)

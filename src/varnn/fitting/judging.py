@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from varnn import memory
-from varnn.adaptation import FORGETTING, Adaptation
-from varnn.fitted import Fitted
+from varnn.data import allocator
+from varnn.data.panel import Panel
 from varnn.fitting.candidates import Candidate
 from varnn.fitting.settings import Settings
-from varnn.intervals import Seen, Spread
-from varnn.linear import last_labels
-from varnn.panel import Panel
+from varnn.model.adaptation import FORGETTING, Adaptation
+from varnn.model.fitted import Fitted
+from varnn.model.intervals import Seen, Spread
+from varnn.model.linear import last_labels
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ def adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> Adaptat
 
 def judged(fitted: Fitted, training: Panel, validation: Panel, *, intervals: bool) -> Fitted:
     """Choose on validation rows what is left to choose, and note how the model does beside simple ones."""
-    memory.release()  # of training
+    allocator.release()  # of training
     review = Review.of(fitted, validation, JUDGED if intervals else 0)
     if fitted.recipe.linear is not None:
         fitted = replace(fitted, share=_share(review, validation))

@@ -1,7 +1,7 @@
 """Panel + settings -> Fitted: what is left to be chosen, the members, and how much of them to use.
 
 Everything that is chosen here is chosen on the validation rows: the form of the linear part
-(`varnn.linear`), the cycles of the clock, the epoch each member is kept at, and the share of the
+(`varnn.model.linear`), the cycles of the clock, the epoch each member is kept at, and the share of the
 network's correction that is added to the linear part.
 """
 
@@ -12,13 +12,13 @@ from threading import Event
 
 import numpy as np
 
-from varnn.fitted import Fitted, tails_of
+from varnn.data.panel import Panel
 from varnn.fitting.candidates import Progress, candidates, stacked
 from varnn.fitting.judging import adaptation, judged
 from varnn.fitting.settings import Settings
-from varnn.linear import LABEL_LAGS
-from varnn.panel import Panel
-from varnn.training import Epoch, one_thread, train_members
+from varnn.model.fitted import Fitted, tails_of
+from varnn.model.linear import LABEL_LAGS
+from varnn.network.training import Epoch, one_thread, train_members
 
 
 @one_thread()

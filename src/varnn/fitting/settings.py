@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from varnn.cell import MemoryActivation, Residual, Variant
-from varnn.clock import Cycle, offered_cycles
-from varnn.panel import Panel
-from varnn.preparation import Fill, Scale
-from varnn.training import Schedule, TrainConfig
+from varnn.data.panel import Panel
+from varnn.data.preparation import Fill, Scale
+from varnn.model.calendar import Cycle, offered_cycles
+from varnn.network.cell import MemoryActivation, Residual, Variant
+from varnn.network.training import Schedule, TrainConfig
 
 LONGEST_WINDOW = 24
 STEPS = 2500  # of Adam, that a member takes at least
@@ -58,7 +58,7 @@ class Settings:
 
         Examples
         --------
-        >>> from varnn.regressor import VARNNRegressor
+        >>> from varnn.estimator.regressor import VARNNRegressor
         >>> settings = VARNNRegressor().settings()
         >>> rows = Panel.from_arrays(None, np.zeros(12_000))
         >>> config = settings.config(rows)

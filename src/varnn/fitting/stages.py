@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Event
 
-from varnn.fitted import Fitted, tails_of
+from varnn.data.panel import Panel
 from varnn.fitting.again import refit
 from varnn.fitting.ahead import fit_forecaster
 from varnn.fitting.one_step import fit
 from varnn.fitting.settings import Settings
-from varnn.forecast import Forecaster
-from varnn.panel import Panel
-from varnn.training import Epoch
+from varnn.model.fitted import Fitted, tails_of
+from varnn.model.forecast import Forecaster
+from varnn.network.training import Epoch
 
 logger = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from varnn import cell
-from varnn.cell import VARIANTS, Architecture, initial_weights
 from varnn.errors import require
+from varnn.network import cell
+from varnn.network.cell import VARIANTS, Architecture, initial_weights
 
 HIDDEN = 128
 INPUTS = {"appliances": 27, "bidmc": 375, "beijing": 9}

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varnn.cell import VARIANTS
-from varnn.figures import COLOURS, INK, new_figure
+from varnn.network.cell import VARIANTS
 from varnn.paper.jobs import Job
 from varnn.paper.plan import ABLATION_RATE, Scope, ablation_settings
 from varnn.paper.published import TITLES, published
 from varnn.paper.runner import Outcomes
 from varnn.paper.tables import summarise
+from varnn.report.figures import COLOURS, INK, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from varnn import datasets
-from varnn.cell import VARIANTS
 from varnn.datasets import bidmc
+from varnn.network.cell import VARIANTS
 from varnn.paper.plan import Scope
 from varnn.paper.published import TITLES, published
 from varnn.paper.runner import Outcomes

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn import baselines, datasets, evaluation
-from varnn.cell import VARIANTS
+from varnn.data.panel import Panel
+from varnn.data.preparation import split_by_series
+from varnn.data.windows import window_ends
 from varnn.datasets import bidmc
+from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation import Parts, ProtocolName
-from varnn.panel import Panel
-from varnn.preparation import split_by_series
-from varnn.regressor import VARNNRegressor
-from varnn.windows import window_ends
+from varnn.network.cell import VARIANTS
 
 STATIC = ("lr", "rf", "mlp")
 
@@ -139,14 +139,8 @@ def _squared(job: Job, model: evaluation.Model, panel: Panel, unit: float) -> np
 def code_fingerprint() -> str:
     """Hash the source files that a number can depend on, so that a cache never outlives the code."""
     package = Path(__file__).parent.parent
-    stages = (
-        *("panel", "preparation", "linear", "clock", "peers", "recipe", "windows", "cell", "adaptation"),
-        *("stretches", "fitted", "regressor", "protocols", "evaluation"),
-    )
-    paths = [package / f"{stage}.py" for stage in stages]
-    for folder in ("engine", "training", "fitting", "baselines", "datasets"):
-        paths += sorted((package / folder).glob("*.py"))
+    rooms = ("data", "network", "model", "fitting", "estimator", "baselines", "datasets", "evaluation")
     digest = hashlib.sha256(Path(__file__).read_bytes())
-    for path in paths:
+    for path in sorted(path for room in rooms for path in (package / room).rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from varnn.figures import to_svg
-from varnn.files import write_atomically
+from varnn.data.files import write_atomically
 from varnn.paper.drawings import Drawing
 from varnn.paper.errata import Erratum
 from varnn.paper.published import TITLES, published
 from varnn.paper.tables import Cell
-from varnn.provenance import provenance
-from varnn.report import Report
+from varnn.report.figures import to_svg
+from varnn.report.page import Report
+from varnn.report.provenance import provenance
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

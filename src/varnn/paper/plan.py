@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from varnn.cell import VARIANTS
 from varnn.errors import ConfigError, nearest
 from varnn.evaluation import DETERMINISTIC, ProtocolName
+from varnn.network.cell import VARIANTS
 from varnn.paper.jobs import STATIC, Job, job
 from varnn.paper.published import DATASETS
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from varnn.files import write_atomically
+from varnn.data.files import write_atomically
 from varnn.paper.jobs import Job, Outcome, run
 
 Outcomes = dict[Job, Outcome]

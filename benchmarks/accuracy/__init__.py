@@ -1,0 +1,1 @@
+"""What the default is worth: ablations, streams it never saw, coverage, horizons."""

@@ -1,0 +1,1 @@
+"""Trouble of every kind: bad streams, wild values, damaged files, kills."""

@@ -1,0 +1,134 @@
+"""The neural baselines in torch: networks with Keras' initial weights, and one training loop.
+
+The paper ran them in TensorFlow, whose defaults differ from torch's: Glorot-uniform kernels,
+orthogonal recurrent kernels, zero biases (one for an LSTM's forget gate), Adam with eps 1e-7.
+"""
+
+import copy
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from varnn.baselines._regression import Examples
+from varnn.baselines.neural import Kind, Network
+from varnn.errors import TrainingError
+from varnn.network.training import pick_device
+
+ROWS_AT_ONCE = 8192  # rows predicted together
+
+
+class Recurrent(nn.Module):
+    """A recurrent layer, and a linear head on its last hidden state: (B, T, C) -> (B, 1)."""
+
+    def __init__(self, kind: Kind, n_channels: int, hidden_size: int) -> None:
+        super().__init__()
+        self.layer: nn.RNNBase
+        if kind == "rnn":
+            self.layer = nn.RNN(n_channels, hidden_size, nonlinearity="relu", batch_first=True)
+        else:
+            layer = nn.LSTM if kind == "lstm" else nn.GRU
+            self.layer = layer(n_channels, hidden_size, batch_first=True)
+        self.head = nn.Linear(hidden_size, 1)
+
+    def forward(self, steps: Tensor) -> Tensor:
+        """Predict (B, 1) labels."""
+        states, _ = self.layer(steps)
+        return self.head(states[:, -1])  # type: ignore[no-any-return]  # a Module call is untyped
+
+
+def build(kind: Kind, n_channels: int, hidden_size: int, seed: int) -> nn.Module:
+    """Make a network as Keras would start it; torch's own random state is left as it was.
+
+    Examples
+    --------
+    >>> network = build("gru", n_channels=3, hidden_size=4, seed=1)
+    >>> network(torch.zeros(2, 5, 3)).shape
+    torch.Size([2, 1])
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network: nn.Module
+        if kind == "mlp":
+            network = nn.Sequential(nn.Linear(n_channels, hidden_size), nn.ReLU(), nn.Linear(hidden_size, 1))
+        else:
+            network = Recurrent(kind, n_channels, hidden_size)
+        for name, weights in network.named_parameters():
+            if "bias" in name:
+                nn.init.zeros_(weights)
+            elif "weight_hh" in name:
+                nn.init.orthogonal_(weights)
+            else:
+                nn.init.xavier_uniform_(weights)
+    if isinstance(network, Recurrent):
+        biases = dict(network.layer.named_parameters())
+        if kind == "lstm":
+            with torch.no_grad():  # the gates of a bias come in the order input, forget, cell, output
+                biases["bias_ih_l0"][hidden_size : 2 * hidden_size] = 1.0
+        if kind != "gru":  # torch adds two biases up where Keras has one; its GRU has both, too
+            biases["bias_hh_l0"].requires_grad_(False)
+    return network
+
+
+@dataclass(eq=False)
+class TrainedNetwork:
+    """A network, and what happened in each epoch."""
+
+    network: nn.Module
+    history: list[dict[str, float]] = field(default_factory=list)
+
+    def predict(self, regressors: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """Predict (B,) labels."""
+        device = next(self.network.parameters()).device
+        with torch.no_grad():
+            parts = [
+                self.network(torch.from_numpy(regressors[begin : begin + ROWS_AT_ONCE]).to(device))
+                for begin in range(0, len(regressors), ROWS_AT_ONCE)
+            ]
+            return np.asarray(torch.cat(parts)[:, 0].cpu().numpy())
+
+
+def train(settings: Network, examples: Examples, validation: Examples | None) -> TrainedNetwork:
+    """Minimise the squared error of shuffled batches; keep the best epoch, or the last one."""
+    device = pick_device(settings.device)
+    regressors, labels = (torch.from_numpy(one).to(device) for one in examples)
+    network = build(settings.kind, regressors.shape[-1], settings.hidden_size, settings.random_state)
+    network.to(device)
+    learned = [one for one in network.parameters() if one.requires_grad]
+    optimizer = torch.optim.Adam(learned, lr=settings.learning_rate, eps=1e-7)
+    generator = np.random.default_rng([settings.random_state, 1])
+    trained = TrainedNetwork(network)
+    best, best_error, best_epoch = copy.deepcopy(network.state_dict()), math.inf, 0
+    for epoch in range(1, settings.epochs + 1):
+        began = time.perf_counter()
+        order = torch.from_numpy(generator.permutation(len(labels))).to(device)
+        total = torch.zeros((), device=device)
+        for batch in torch.split(order, settings.batch_size):
+            optimizer.zero_grad()
+            loss = torch.mean(torch.square(network(regressors[batch])[:, 0] - labels[batch]))
+            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            optimizer.step()
+            total += loss.detach() * len(batch)
+        line = {"epoch": float(epoch), "loss": float(total) / len(labels)}
+        if not math.isfinite(line["loss"]):
+            raise TrainingError(
+                f"the loss must stay finite; in epoch {epoch} of {settings.kind!r} it became {line['loss']}. "
+                f"Lower learning_rate (now {settings.learning_rate:g})."
+            )
+        if validation is not None:
+            misses = trained.predict(validation[0]).astype(np.float64) - validation[1]
+            line["validation_loss"] = float(np.mean(misses**2))
+        line["seconds"] = time.perf_counter() - began
+        trained.history.append(line)
+        error = line.get("validation_loss", -epoch)  # nothing to judge by: the latest is best
+        if error < best_error:
+            best, best_error, best_epoch = copy.deepcopy(network.state_dict()), error, epoch
+        elif settings.patience is not None and epoch - best_epoch >= settings.patience:
+            break
+    network.load_state_dict(best)
+    return trained

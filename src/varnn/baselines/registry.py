@@ -1,0 +1,108 @@
+"""Models to compare with, by name: history -> lagged -> regression, and three that are not one.
+
+All share the contract of VARNN: ``fit(panel, validation=None)``, then ``predict(panel)`` gives every
+row one step ahead from labels before that row only.
+"""
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+from varnn.baselines._lagged import LAG_CHOICES, LagChoice, Lags
+from varnn.baselines._regression import Recipe
+from varnn.baselines.armax import RegressionARMA
+from varnn.baselines.boosting import Boosting
+from varnn.baselines.forest import Forest
+from varnn.baselines.linear import LeastSquares
+from varnn.baselines.neural import Network
+from varnn.baselines.persistence import Persistence
+from varnn.baselines.rls import RecursiveARX
+from varnn.data.panel import FloatArray, Panel
+from varnn.errors import ConfigError, check_choice, nearest
+
+__all__ = ["NAMES", "Baseline", "make", "options"]
+
+
+class Baseline(Protocol):
+    """What every model to compare with can do."""
+
+    def fit(self, panel: Panel, *, validation: Panel | None = None) -> "Baseline":
+        """Learn from rows whose label is known; validation rows only decide when to stop."""
+        ...
+
+    def predict(self, panel: Panel) -> FloatArray:
+        """Predict every row one step ahead, (n_rows,) in panel order and the target's units."""
+        ...
+
+
+_REGISTRY: dict[str, Callable[..., Baseline]] = {
+    "persistence": Persistence,
+    "lr": Recipe(LeastSquares, Lags.static),
+    "rf": Recipe(Forest, Lags.static),
+    "mlp": Recipe(partial(Network, "mlp"), Lags.static),
+    "arx-lr": Recipe(LeastSquares, Lags.of),
+    "narx-rf": Recipe(Forest, Lags.of),
+    "narx-mlp": Recipe(partial(Network, "mlp"), Lags.of),
+    "narx-gbm": Recipe(Boosting, Lags.of),
+    "rls-arx": RecursiveARX,
+    "armax": RegressionARMA,
+    "rnn": Recipe(partial(Network, "rnn"), Lags.sequence),
+    "lstm": Recipe(partial(Network, "lstm"), Lags.sequence),
+    "gru": Recipe(partial(Network, "gru"), Lags.sequence),
+}
+NAMES: tuple[str, ...] = tuple(_REGISTRY)
+
+
+def make(name: str, *, lags: LagChoice = "correct", random_state: int = 2025, **settings: Any) -> Baseline:
+    """Make an unfitted baseline.
+
+    Parameters
+    ----------
+    name
+        One of ``baselines.NAMES``. Static: ``lr``, ``rf``, ``mlp`` see the row's own inputs. Lagged:
+        ``arx-lr``, ``narx-rf``, ``narx-mlp``, ``narx-gbm``, ``rls-arx`` also see the labels and inputs
+        of the ``window - 1`` rows before. Sequences: ``rnn``, ``lstm``, ``gru`` see past inputs only,
+        as published, or with ``fair=True`` what the lagged ones see. ``armax`` is a regression with
+        ARMA errors, ``persistence`` the last label.
+    lags
+        ``"correct"``, or ``"as-published"``: the paper's lagged rows leave out y[t-1]. Models without
+        such lags take no notice.
+    random_state
+        Seed; models that draw nothing take no notice.
+    **settings
+        Further options of the model, such as ``window``; :func:`options` lists them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from varnn import Panel, baselines
+    >>> level = np.sin(np.arange(300) / 30)
+    >>> panel = Panel.from_arrays(None, level)
+    >>> error = baselines.make("arx-lr").fit(panel).predict(panel) - level
+    >>> bool(np.abs(error[4:]).max() < 1e-6)
+    True
+    """
+    if name not in _REGISTRY:
+        raise ConfigError(f"there is no baseline {name!r}. {nearest(name, NAMES)}")
+    check_choice("lags", lags, LAG_CHOICES)
+    known = options(name)
+    for setting in settings:
+        if setting not in known:
+            raise ConfigError(f"the baseline {name!r} has no option {setting!r}. {nearest(setting, known)}")
+    shared = {"lags": lags, "random_state": random_state}
+    settings |= {setting: value for setting, value in shared.items() if setting in known}
+    return _REGISTRY[name](**settings)
+
+
+def options(name: str) -> tuple[str, ...]:
+    """List what :func:`make` accepts for a baseline, beside its name.
+
+    Examples
+    --------
+    >>> options("rls-arx")
+    ('lags', 'window', 'forgetting', 'ridge')
+    """
+    if name not in _REGISTRY:
+        raise ConfigError(f"there is no baseline {name!r}. {nearest(name, NAMES)}")
+    return tuple(inspect.signature(_REGISTRY[name]).parameters)

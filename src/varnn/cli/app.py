@@ -1,0 +1,81 @@
+"""All commands under one name, and how they end.
+
+Exit codes: 0 good; 2 bad use or bad data, with one clear line; 130 interrupted; 1 a bug, with its
+traceback. Nothing heavy is imported before a command needs it, so that ``varnn --help`` answers at once.
+"""
+
+import os
+import sys
+from typing import Any
+
+import typer
+
+from varnn.cli import compare, datasets, demo, fit, forecast, inspect, predict, reproduce, stream
+from varnn.cli.terminal import console, is_plain, one_line
+from varnn.errors import VarnnError
+
+app = typer.Typer(
+    name="varnn",
+    help="Regression on streams that answer back: a predictor whose own recent errors are its memory.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None if is_plain() else "rich",
+)
+app.command("demo")(demo.demo)
+app.command("fit")(fit.fit)
+app.command("predict")(predict.predict)
+app.command("forecast")(forecast.forecast)
+app.command("stream")(stream.stream)
+app.command("inspect")(inspect.inspect)
+app.command("compare")(compare.compare)
+app.command("reproduce")(reproduce.reproduce)
+app.add_typer(datasets.app, name="datasets")
+
+
+@app.callback(invoke_without_command=True)
+def _main(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+) -> None:
+    if version:
+        from varnn import __version__
+
+        typer.echo(f"varnn {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+_INTERRUPTED = 130  # also where a model was saved as it was when its training was cut short
+# The base of all usage errors; typer exports only its children, and may or may not bring its own click.
+_BAD_USE: Any = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
+
+
+def main() -> None:
+    """Run the command; the entry point of the console script."""
+    run(app)
+
+
+def run(command: typer.Typer) -> None:
+    """Run a command line, and leave with its exit code; bad use is one line, and no traceback."""
+    complaints = console(stderr=True)
+    try:
+        code = command(standalone_mode=False)
+    except (VarnnError, _BAD_USE) as error:
+        said = str(error) if isinstance(error, VarnnError) else error.format_message()
+        if said:  # a group asked for nothing shows its help, and that is all
+            complaints.print("[red]error:[/red]", end=" ")
+            complaints.print(one_line(said), markup=False)
+        code = 2
+    except (typer.Abort, KeyboardInterrupt):
+        code = _INTERRUPTED
+    except SystemExit as left:
+        # The reader of our output has gone, as with `| head`; click says 1 then, which is for bugs.
+        if not isinstance(left.__context__, BrokenPipeError):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
+        code = 0
+    if code == _INTERRUPTED:  # typer turns Ctrl-C into this code
+        complaints.print("stopped.")
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,25 @@
+"""Models + panel -> scores: protocols cut the rows, models are fitted alike, metrics compare them."""
+
+from varnn.evaluation.backtesting import Backtest, backtest
+from varnn.evaluation.comparison import DETERMINISTIC, Model, compare, judge, make_model, one_step_scorer
+from varnn.evaluation.protocols import PAPER_WINDOW, Parts, ProtocolName, checked, cut, rolling
+from varnn.evaluation.scores import Comparison, Score
+
+__all__ = [
+    "DETERMINISTIC",
+    "PAPER_WINDOW",
+    "Backtest",
+    "Comparison",
+    "Model",
+    "Parts",
+    "ProtocolName",
+    "Score",
+    "backtest",
+    "checked",
+    "compare",
+    "cut",
+    "judge",
+    "make_model",
+    "one_step_scorer",
+    "rolling",
+]

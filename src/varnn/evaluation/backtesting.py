@@ -1,0 +1,205 @@
+"""Forecasts of several rows, judged: from every row of the test part, beside simple forecasts.
+
+The protocol is that of `varnn.evaluation.protocols`: fit on one part, choose on the next, and forecast from
+before each row of the last, which no choice has seen. Forecasts that end beyond the data are not scored.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.baselines.forecasts import RecursiveARX, persistence_ahead, seasonal_ahead
+from varnn.data.panel import Panel
+from varnn.errors import ConfigError, require
+from varnn.estimator.regressor import VARNNRegressor
+from varnn.evaluation.protocols import Parts, rolling
+from varnn.model.calendar import has_clock
+from varnn.model.forecast.rows import targets_ahead
+
+Doubles = npt.NDArray[np.float64]
+LEVEL = 0.9  # of the intervals whose coverage is counted
+_DAY = np.timedelta64(1, "D")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Backtest:
+    """How forecasts did at each distance, 1 .. H rows ahead.
+
+    Parameters
+    ----------
+    horizon
+        H.
+    mse
+        Mean squared errors in the target's units by name of the forecast, (seeds, H); one line for
+        what draws nothing.
+    coverage
+        Share of outcomes within the 90 % intervals of VARNN: (seeds, H).
+    rows
+        Test rows that were forecast from.
+    seconds
+        Time to fit VARNN, all seeds and origins together.
+    """
+
+    horizon: int
+    mse: dict[str, Doubles]
+    coverage: Doubles
+    rows: int
+    seconds: float
+
+    def table(self, distances: Sequence[int] = (1, 3, 6, 12, 24)) -> list[dict[str, Any]]:
+        """Give a line for each forecast: its error at some distances over that of persistence.
+
+        The lines are sorted by the mean of these; a pair is the mean over seeds and half their range.
+        """
+        shown = [one for one in distances if one <= self.horizon]
+        last = self.mse["persistence"]
+        lines = []
+        for name, errors in self.mse.items():
+            ratios = errors / last
+            line: dict[str, Any] = {"forecast": name}
+            for one in shown:
+                column = ratios[:, one - 1]
+                line[str(one)] = (float(column.mean()), float(np.ptp(column)) / 2)
+            lines.append(line)
+        return sorted(lines, key=lambda line: sum(line[str(one)][0] for one in shown))
+
+
+def backtest(
+    panel: Panel,
+    *,
+    horizon: int = 24,
+    seeds: int = 1,
+    first_seed: int = 2025,
+    origins: int = 1,
+    known_inputs: Sequence[str] = (),
+    season: int | None = None,
+    model: Callable[[int], VARNNRegressor] | None = None,
+    on_epoch: Callable[[dict[str, float]], None] | None = None,
+) -> Backtest:
+    """Forecast from before each row of the test part, and score each distance.
+
+    Parameters
+    ----------
+    panel
+        The rows.
+    horizon
+        Rows ahead, at least 2.
+    seeds, first_seed
+        Seeds 2025, 2026, ... of VARNN.
+    origins
+        With more than one, all is fitted anew at each of :func:`varnn.evaluation.protocols.rolling`'s
+        origins.
+    known_inputs
+        Inputs that are known in the future.
+    season
+        Rows of the season of seasonal persistence; None is a day, where rows have a time.
+    model
+        Makes a VARNN from a seed; None is the default.
+    on_epoch
+        Called after each epoch, for progress.
+
+    Examples
+    --------
+    >>> from varnn import datasets
+    >>> panel = datasets.load("synthetic", kind="drift", rows=600)
+    >>> small = lambda seed: VARNNRegressor(hidden_size=8, ensemble=1, epochs=2, random_state=seed)
+    >>> result = backtest(panel, horizon=3, model=small)
+    >>> sorted(result.mse)
+    ['VARNN', 'direct linear', 'persistence', 'recursive AR', 'recursive ARX']
+    >>> result.mse["VARNN"].shape
+    (1, 3)
+    """
+    if horizon < 2:
+        raise ConfigError(f"horizon must be at least 2; got {horizon}. One row ahead is what compare does.")
+    require("torch", extra="train", purpose="training")
+    from varnn.fitting import fit_forecaster
+
+    cuts = rolling(panel, origins)
+    season = _rows_of_a_day(panel) if season is None else season
+    sums = _Sums(horizon)
+    seconds = 0.0
+    for parts in cuts:
+        outcomes = np.column_stack([parts.lead_in.target, targets_ahead(parts.lead_in, horizon)])
+        scored = np.isin(parts.lead_in.rows, parts.test.rows)
+        for name, forecasts in _simple(parts, horizon, season):
+            sums.add(name, 0, outcomes[scored], forecasts[scored])
+        for seed in range(first_seed, first_seed + seeds):
+            began = time.perf_counter()
+            make = model or (lambda one: VARNNRegressor(random_state=one))
+            fitted = fit_forecaster(
+                make(seed).settings(),
+                parts.train,
+                parts.validation,
+                horizon=horizon,
+                known=known_inputs,
+                seed=seed,
+                on_epoch=on_epoch,
+            )
+            seconds += time.perf_counter() - began
+            forecasts, lower, upper = fitted.backcast_intervals(parts.lead_in, np.array([LEVEL]))
+            sums.add("VARNN", seed, outcomes[scored], forecasts[scored])
+            sums.cover(seed, outcomes[scored], lower[scored, :, 0], upper[scored, :, 0])
+            if seed == first_seed:
+                linear = fitted.linear_alone().backcast(parts.lead_in)
+                sums.add("direct linear", 0, outcomes[scored], linear[scored])
+        sums.rows += int(scored.sum())
+    return Backtest(
+        horizon=horizon, mse=sums.means(), coverage=sums.coverage(), rows=sums.rows, seconds=seconds
+    )
+
+
+def _simple(parts: Parts, horizon: int, season: int | None) -> Iterator[tuple[str, Doubles]]:
+    """Make simple forecasts, one after the other: of many rows each is large."""
+    rows = parts.lead_in
+    yield "persistence", persistence_ahead(rows, horizon)
+    yield "recursive AR", RecursiveARX(lags=24, inputs=False).fit(parts.train).forecasts(rows, horizon)
+    yield "recursive ARX", RecursiveARX(lags=4).fit(parts.train).forecasts(rows, horizon)
+    if season is not None and season >= horizon:
+        yield "seasonal persistence", seasonal_ahead(rows, horizon, season)
+
+
+def _rows_of_a_day(panel: Panel) -> int | None:
+    if not has_clock(panel.time) or len(panel) < 2:
+        return None
+    steps = np.diff(np.asarray(panel.time).astype("datetime64[s]"))
+    usual = np.median(steps[steps > np.timedelta64(0, "s")].astype(np.int64))
+    return round(_DAY / np.timedelta64(int(usual), "s")) if usual else None
+
+
+@dataclass
+class _Sums:
+    """Squared errors and hits, summed up over origins: of each forecast and seed, and how many they are."""
+
+    horizon: int
+    rows: int = 0
+    errors: dict[str, dict[int, Doubles]] = field(default_factory=dict)
+    hits: dict[int, Doubles] = field(default_factory=dict)
+
+    def add(self, name: str, seed: int, outcomes: Doubles, forecasts: Doubles) -> None:
+        self._add(self.errors.setdefault(name, {}), seed, np.square(outcomes - forecasts))
+
+    def cover(self, seed: int, outcomes: Doubles, lower: Doubles, upper: Doubles) -> None:
+        within = (lower <= outcomes) & (outcomes <= upper)
+        self._add(self.hits, seed, np.where(np.isnan(outcomes), np.nan, within))
+
+    def _add(self, sums: dict[int, Doubles], seed: int, values: Doubles) -> None:
+        both = np.array([np.nansum(values, axis=0), np.count_nonzero(~np.isnan(values), axis=0)])
+        sums[seed] = sums.get(seed, 0) + both
+
+    def means(self) -> dict[str, Doubles]:
+        return {name: _means(seeds) for name, seeds in self.errors.items()}
+
+    def coverage(self) -> Doubles:
+        return _means(self.hits)
+
+
+def _means(sums: dict[int, Doubles]) -> Doubles:
+    """Divide sums by counts, seed by seed: (S, H)."""
+    with np.errstate(invalid="ignore"):  # nothing of nothing is not a number
+        return np.array([total / count for total, count in sums.values()])

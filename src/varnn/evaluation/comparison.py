@@ -1,0 +1,200 @@
+"""Models on one panel, judged alike: protocols -> fits -> scores -> significance.
+
+Where a panel is cut is in `varnn.evaluation.protocols`; what the scores say, in words and pictures, in
+`varnn.report.comparison_page`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, get_args
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.metrics import mean_squared_error
+
+from varnn import baselines
+from varnn.data import allocator
+from varnn.data.panel import FloatArray, Panel
+from varnn.errors import ConfigError, check_choice
+from varnn.estimator.regressor import VARNNRegressor
+from varnn.evaluation.protocols import Parts, ProtocolName, cut, rolling
+from varnn.evaluation.scores import Block, Comparison, Score, score_blocks
+from varnn.network.cell import VARIANTS
+
+
+class Model(Protocol):
+    """What a model must offer to be judged."""
+
+    def fit(self, panel: Any, /, *, validation: Panel | None = None) -> Any:
+        """Learn from a panel, choosing on the validation panel."""
+        ...
+
+    def predict(self, panel: Any, /) -> FloatArray:
+        """Predict every row of a panel one step ahead."""
+        ...
+
+
+def make_model(name: str, seed: int) -> Model:
+    """Make a model by name: a variant of the paper ("RM"), "varnn" (our default) or a baseline.
+
+    Examples
+    --------
+    >>> make_model("ARM", seed=1).get_params()["variant"]
+    'ARM'
+    """
+    if name == "varnn":
+        return VARNNRegressor(random_state=seed)
+    if name in VARIANTS:
+        return VARNNRegressor.paper(name, random_state=seed)
+    return baselines.make(name, random_state=seed)
+
+
+def compare(
+    panel: Panel,
+    models: Sequence[str | tuple[str, Callable[[int], Model]]] = ("persistence", "arx-lr", "varnn"),
+    *,
+    protocol: ProtocolName = "honest",
+    seeds: int = 5,
+    origins: int = 1,
+    parts: Parts | None = None,
+    on_score: Callable[[Score], None] | None = None,
+    on_epoch: Callable[[dict[str, float]], None] | None = None,
+) -> Comparison:
+    """Fit and score models on one panel under one protocol.
+
+    Parameters
+    ----------
+    panel
+        The rows.
+    models
+        Names for :func:`make_model`, or pairs of a name and a function from a seed to a model.
+    protocol
+        ``"honest"`` or ``"paper"``.
+    seeds
+        Seeds 2025, 2026, ...; a model that draws nothing is fitted once.
+    origins
+        With more than one, a rolling-origin backtest: every model is fitted anew at each of
+        :func:`varnn.evaluation.protocols.rolling`'s origins, on the rows before it alone, and scored on the
+        block of rows after it.
+    parts
+        A cut of your own, instead of the protocol's cut in time.
+    on_score, on_epoch
+        Called after each fit with its score (that of one origin), and after each epoch of a VARNN, for
+        progress.
+
+    Examples
+    --------
+    >>> from varnn import datasets, evaluation
+    >>> panel = datasets.load("synthetic", kind="drift", rows=800)
+    >>> table = evaluation.compare(panel, ["persistence", "arx-lr"], seeds=1, origins=4)
+    >>> [line["model"] for line in table.rows()]
+    ['arx-lr', 'persistence']
+    >>> len(table.truth), len(table.of("arx-lr")[0].mse_by_origin)
+    (400, 4)
+    """
+    if seeds < 1:
+        raise ConfigError(f"seeds must be at least 1; got {seeds}.")
+    cuts = _cuts(panel, protocol, origins, parts)
+    blocks = [_block(one) for one in cuts]
+    scores: list[Score] = []
+    kept: dict[str, Model] = {}
+    for model in models:
+        name, make = model if isinstance(model, tuple) else (model, _maker(model))
+        for seed in range(2025, 2025 + (1 if name in DETERMINISTIC else seeds)):
+            predictions, seconds = [], []
+            for block in blocks:
+                allocator.release()  # of the model before
+                fitted = kept[name] = make(seed)
+                began = time.perf_counter()
+                _fit(fitted, block.parts, on_epoch)
+                seconds.append(time.perf_counter() - began)
+                predictions.append(judge(block.parts, block.scored, fitted))
+                if on_score is not None:
+                    on_score(score_blocks(name, seed, [block], predictions[-1:], seconds[-1:]))
+            scores.append(score_blocks(name, seed, blocks, predictions, seconds))
+    return Comparison(cuts[0], scores, np.concatenate([block.truth for block in blocks]), cuts[1:], kept)
+
+
+def one_step_scorer(
+    metric: Callable[..., float] = mean_squared_error, *, greater_is_better: bool = False
+) -> Callable[[Any, Any, Any], float]:
+    """Make a scorer for scikit-learn that measures predictions one step ahead, from the labels before.
+
+    Scorers by name, such as "neg_mean_squared_error", call ``predict(X)``: no labels, hence closed loop.
+
+    Parameters
+    ----------
+    metric
+        A function of labels and predictions, such as those of :mod:`sklearn.metrics`.
+    greater_is_better
+        Whether its sign stays; errors are negated, as scikit-learn has it.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import TimeSeriesSplit, cross_val_score
+    >>> X = np.random.default_rng(0).normal(size=(200, 1))
+    >>> model = VARNNRegressor(ensemble=1, epochs=1, hidden_size=4)
+    >>> folds = TimeSeriesSplit(n_splits=3)
+    >>> scores = cross_val_score(model, X, X[:, 0].cumsum(), cv=folds, scoring=one_step_scorer())
+    >>> bool((scores < 0).all() and (scores > -3).all())
+    True
+    """
+    return _OneStep(metric, 1 if greater_is_better else -1)
+
+
+@dataclass(frozen=True)
+class _OneStep:
+    """A scorer; a class, so that it can be sent to other processes."""
+
+    metric: Callable[..., float]
+    sign: int
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        labels = np.asarray(y, dtype=np.float64)
+        known = ~np.isnan(labels)
+        predictions = np.asarray(estimator.predict(X, y=y))
+        return self.sign * float(self.metric(labels[known], predictions[known]))
+
+
+DETERMINISTIC = frozenset(
+    {"persistence", "lr", "arx-lr", "narx-gbm", "rls-arx", "armax"}
+)  # these draw nothing
+
+
+def judge(parts: Parts, scored: npt.NDArray[np.bool_], model: Model) -> FloatArray:
+    """Predict the scored rows; a model may see every label before the row it predicts."""
+    return np.asarray(model.predict(parts.lead_in)[scored], dtype=np.float64)
+
+
+def _cuts(panel: Panel, protocol: ProtocolName, origins: int, parts: Parts | None) -> list[Parts]:
+    check_choice("protocol", protocol, get_args(ProtocolName))
+    if origins == 1:
+        return [cut(panel, protocol) if parts is None else parts]
+    if parts is not None or protocol == "paper":
+        what = "a cut of your own" if parts is not None else "the paper's protocol"
+        raise ConfigError(
+            f"rolling origins are cuts of the honest protocol, and cannot go with {what}; "
+            f"got origins={origins}. Leave one of the two out."
+        )
+    return rolling(panel, origins)
+
+
+def _maker(name: str) -> Callable[[int], Model]:
+    return lambda seed: make_model(name, seed)
+
+
+def _fit(model: Model, parts: Parts, on_epoch: Callable[[dict[str, float]], None] | None) -> None:
+    if isinstance(model, VARNNRegressor):
+        model.fit(parts.train, validation=parts.validation, on_epoch=on_epoch)
+        if "interrupted" in model.fitted_.summary:  # half a model is not to be compared
+            raise KeyboardInterrupt
+    else:
+        model.fit(parts.train, validation=parts.validation)
+
+
+def _block(parts: Parts) -> Block:
+    scored = parts.scored()
+    return Block(parts, scored, judge(parts, scored, make_model("persistence", 0).fit(parts.train)))

@@ -1,0 +1,127 @@
+"""Panel -> parts to learn from, to choose on and to score: where the protocols cut.
+
+``honest`` (the default) cuts 64 / 16 / 20 in time order: fit on the first part, choose on the second,
+read the third once. ``paper`` cuts 80 / 20 and picks the best epoch on the test part, as published; it
+exists to compare with the paper's tables, and its scores are optimistic. Rolling origins are the honest
+cut made several times, further along the rows each time.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.data.panel import Panel
+from varnn.data.preparation import split_in_time
+from varnn.data.windows import window_ends
+from varnn.errors import ConfigError, DataError, check_choice
+
+ProtocolName = Literal["honest", "paper"]
+PAPER_WINDOW = 5
+VALIDATION_SHARE = 0.2  # of the rows before the test part, under the honest protocol
+BLOCKS_BEFORE = 4  # blocks of rows behind the first origin, each as long as a test block
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A panel cut for evaluation.
+
+    Parameters
+    ----------
+    train, validation, test
+        The parts; under the paper's protocol validation is test.
+    lead_in
+        Rows that end with the test rows: a model predicts all of them, so that the first test rows
+        have a past. Only predictions of test rows are scored.
+    """
+
+    train: Panel
+    validation: Panel
+    test: Panel
+    lead_in: Panel
+    protocol: ProtocolName
+
+    @property
+    def unit(self) -> float:
+        """Range of the target over all rows before the test part: the paper's unit of error.
+
+        Both protocols thereby print in the same unit, whatever they train on.
+        """
+        before = [self.train] if self.protocol == "paper" else [self.train, self.validation]
+        # fmax and fmin pass over NaN without a copy, which ten million rows would feel.
+        high = max(np.fmax.reduce(one.target) for one in before)
+        return float(high - min(np.fmin.reduce(one.target) for one in before)) or 1.0
+
+    def scored(self) -> npt.NDArray[np.bool_]:
+        """Mark the rows of ``lead_in`` that are scored: test rows with a known target.
+
+        The paper scores only test rows with a full window of 5 inside the test part.
+        """
+        if self.protocol == "paper":
+            marked = np.zeros(len(self.lead_in), dtype=bool)
+            marked[window_ends(self.test, PAPER_WINDOW)] = True
+            return marked
+        return np.isin(self.lead_in.rows, self.test.rows) & ~np.isnan(self.lead_in.target)
+
+
+def cut(panel: Panel, protocol: ProtocolName = "honest") -> Parts:
+    """Cut each series in time order as a protocol says.
+
+    Examples
+    --------
+    >>> parts = cut(Panel.from_arrays(None, range(100)))
+    >>> len(parts.train), len(parts.validation), len(parts.test), int(parts.scored().sum())
+    (64, 16, 20, 20)
+    """
+    check_choice("protocol", protocol, get_args(ProtocolName))
+    if protocol == "paper":
+        train, test = split_in_time(panel, 0.8, 0.2)
+        return checked(Parts(train, test, test, test, protocol))
+    (parts,) = rolling(panel, origins=1)
+    return parts
+
+
+def rolling(panel: Panel, origins: int) -> list[Parts]:
+    """Cut each series at several successive origins, each to be fitted and scored afresh.
+
+    The rows make ``origins + 4`` equal blocks. Four lie before the first origin, and each later block
+    is the test part of the origin it follows; of all the rows before an origin the last fifth is
+    there to choose on. So no row is scored twice, and one origin is the honest cut, 64 / 16 / 20.
+
+    Parameters
+    ----------
+    panel
+        The rows.
+    origins
+        How often to cut, at least 1.
+
+    Examples
+    --------
+    >>> cuts = rolling(Panel.from_arrays(None, range(100)), origins=6)
+    >>> [(len(one.train), len(one.validation), int(one.test.rows[0])) for one in cuts]
+    [(32, 8, 40), (40, 10, 50), (48, 12, 60), (56, 14, 70), (64, 16, 80), (72, 18, 90)]
+    """
+    if origins < 1:
+        raise ConfigError(f"origins must be at least 1; got {origins}.")
+    blocks = origins + BLOCKS_BEFORE
+    cuts = []
+    for origin in range(origins):
+        before = (BLOCKS_BEFORE + origin) / blocks
+        after = (BLOCKS_BEFORE + origin + 1) / blocks
+        learned, chosen = (1 - VALIDATION_SHARE) * before, VALIDATION_SHARE * before
+        train, validation, test, _ = split_in_time(panel, learned, chosen, after - before, 1 - after)
+        lead_in = split_in_time(panel, learned, after - learned, 1 - after)[1]
+        cuts.append(checked(Parts(train, validation, test, lead_in, "honest")))
+    return cuts
+
+
+def checked(parts: Parts) -> Parts:
+    """Refuse parts that leave nothing to learn from or to score."""
+    for name in ("train", "validation", "test"):
+        if len(getattr(parts, name)) == 0 or np.isnan(getattr(parts, name).target).all():
+            raise DataError(
+                f"each part of a split needs rows with a known target; the {name} part has none. "
+                "Give more rows with a label; of rolling origins, fewer."
+            )
+    return parts

@@ -1,0 +1,1 @@
+"""Panel + weights -> predictions, intervals, forecasts: all that surrounds the network in the default."""

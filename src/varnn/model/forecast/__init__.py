@@ -1,0 +1,18 @@
+"""Several rows ahead: a network of its own that looks from the last label to the next H rows.
+
+::
+
+    panel -> rows as they look before they come (`rows`) -> linear part for each distance (`direct`)
+          -> what that leaves, by the network's heads (`forecaster`) -> bands (`bands`)
+
+A one-step prediction of row t may use the inputs of row t. A forecast may not, but for inputs that are
+known in the future (a calendar, a plan, somebody else's forecast): so the network is trained on rows that
+show the other inputs as they were one row ago. Its own row's error feeds the memory, as ever; heads on
+the same hidden layer, trained with it, say what the H - 1 rows after it will be.
+"""
+
+from varnn.model.forecast.bands import Bands
+from varnn.model.forecast.direct import DirectPart
+from varnn.model.forecast.forecaster import Forecast, Forecaster
+
+__all__ = ["Bands", "DirectPart", "Forecast", "Forecaster"]

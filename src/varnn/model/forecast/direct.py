@@ -1,0 +1,295 @@
+"""The linear part of a forecast: one ridge regression for each distance.
+
+Row t + k is anchored at ::
+
+    anchor_t,k = f_t + w_k' [what the network sees of row t, latest changes of the label, 1]
+
+where f_t is the last label before row t; inputs known in the future add how they differ at row t + k from
+row t. As in `varnn.model.linear`, regressing the change and not the level makes ridge shrink towards
+persistence, and regressors stay within the range they had in training: far from it, nothing is pulled
+further. Ridge, and whether the table's inputs are looked at, is chosen on validation rows for each
+distance. Where these are too few to choose on (see `varnn.model.forecast.bands`), all shorter distances have
+a say, and the last label alone is a choice, too.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.data.grouping import IntArray
+from varnn.data.panel import Panel
+from varnn.model.forecast.bands import ENOUGH
+from varnn.model.forecast.rows import columns_of, last_rows, targets_ahead
+from varnn.model.linear import last_labels
+
+Doubles = npt.NDArray[np.float64]
+
+CHANGES = 24  # of the label, looked back on
+RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # penalty a training row, for regressors of unit variance
+_NUMBERS = 1 << 23  # of regressors, that a regression learns from: those of the latest rows, and
+_NUMBERS_AT_ONCE = 1 << 18  # that are in memory together: 2 MB
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """Rows as the regressions see them.
+
+    Parameters
+    ----------
+    panel
+        The rows with their labels, in the target's units.
+    seen
+        What the network sees of each: (N, D).
+    known
+        Columns of ``seen`` that are known in the future.
+    given
+        Columns of ``seen`` that come from the table, the first ones.
+    mean
+        Of the training labels: stands in for a last label where there is none yet.
+    """
+
+    panel: Panel
+    seen: npt.NDArray[np.float32]
+    known: IntArray
+    given: int
+    mean: float
+
+    @classmethod
+    def of(cls, panel: Panel, prepared: Panel, known: Sequence[str], *, blind: bool, mean: float) -> "Sight":
+        """Look at rows, and at what a recipe made of them; a blind one leaves the table's inputs out."""
+        columns = np.empty(0, np.int64) if blind else columns_of(panel, known)
+        return cls(panel, prepared.inputs, columns, 0 if blind else panel.n_inputs, mean)
+
+    @property
+    def width(self) -> int:
+        """Number of regressors."""
+        return int(self.seen.shape[1]) + CHANGES + len(self.known)
+
+    @property
+    def of_inputs(self) -> npt.NDArray[np.bool_]:
+        """Mark the regressors that come from the table's inputs."""
+        marked = np.zeros(self.width, dtype=bool)
+        marked[: self.given] = True
+        marked[self.seen.shape[1] + CHANGES :] = True
+        return marked
+
+    @cached_property
+    def movement(self) -> Doubles:
+        """Give how much the label lately moved from row to row: (N,)."""
+        every = np.arange(len(self.panel))
+        return np.concatenate([np.abs(self.changes(rows)).mean(axis=1) for rows in self.chunks(every)])
+
+    @cached_property
+    def _labels(self) -> tuple[Doubles, Doubles, npt.NDArray[np.bool_]]:
+        return last_labels(self.panel, self.mean)
+
+    @cached_property
+    def _ends(self) -> tuple[IntArray, IntArray]:
+        return self.panel.first_rows, last_rows(self.panel)
+
+    def last(self, rows: IntArray) -> Doubles:
+        """Give the last label before some rows: (B,)."""
+        return self._labels[0][rows]
+
+    def changes(self, rows: IntArray) -> Doubles:
+        """Give the latest changes of the label before some rows: (B, CHANGES)."""
+        change = self._labels[1]
+        earlier = rows[:, None] - np.arange(CHANGES)
+        first = self._ends[0][rows][:, None]
+        return np.asarray(np.where(earlier >= first, change[np.maximum(earlier, 0)], 0))
+
+    def regressors(self, rows: IntArray) -> Doubles:
+        """Gather the regressors of some rows; what is known of the future is left for `toward`."""
+        blank = np.zeros((len(rows), len(self.known)))
+        return np.column_stack([self.seen[rows], self.changes(rows), blank])
+
+    def toward(self, regressors: Doubles, rows: IntArray, distance: int) -> Doubles:
+        """Add what is known of the rows so far after these, in place."""
+        if len(self.known):
+            later = np.minimum(rows + distance, self._ends[1][rows])[:, None]
+            now = self.seen[rows[:, None], self.known]
+            regressors[:, -len(self.known) :] = self.seen[later, self.known] - now
+        return regressors
+
+    def chunks(self, rows: IntArray) -> Iterator[IntArray]:
+        """Cut rows into runs whose regressors fit into memory."""
+        size = max(1, _NUMBERS_AT_ONCE // self.width)
+        for begin in range(0, len(rows), size):
+            yield rows[begin : begin + size]
+
+    def latest(self) -> IntArray:
+        """List the latest rows of each series with labels before them, as many as are enough."""
+        share = max(1, _NUMBERS // self.width // self.panel.n_series)
+        recent = np.arange(len(self.panel)) > self._ends[1] - share
+        return np.flatnonzero(recent & self._labels[2])
+
+    def changes_ahead(self, rows: IntArray, horizon: int) -> Doubles:
+        """Give the targets of the rows after some rows, less the last label before them: (B, H - 1)."""
+        return targets_ahead(self.panel, horizon, rows) - self.last(rows)[:, None]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DirectPart:
+    """The regressions, for H - 1 distances and F regressors.
+
+    Parameters
+    ----------
+    weights, constants
+        Of regressors within their range: (H - 1, F) and (H - 1,), in the target's units.
+    low, high
+        The range of each regressor in training: (F,).
+    scales
+        Usual size of what each regression leaves, on training rows: (H - 1,).
+    mean
+        Of the training labels.
+    """
+
+    mean: float
+    weights: Doubles
+    constants: Doubles
+    low: Doubles
+    high: Doubles
+    scales: Doubles
+
+    @classmethod
+    def fit(cls, training: Sight, validation: Sight | None, horizon: int) -> "DirectPart":
+        """Fit every candidate on the latest training rows, and keep each distance's best on validation."""
+        low, high = _range_of(training, horizon)
+        moments = _moments(training, low, high, horizon)
+        candidates = [one.candidates(training.of_inputs) for one in moments]
+        best = np.zeros(horizon - 1, dtype=np.int64)
+        if validation is not None:
+            best = _best(*_errors(validation, low, high, candidates))
+        chosen = [listed[index] for listed, index in zip(candidates, best, strict=True)]
+        return cls(
+            mean=training.mean,
+            weights=np.array([weights for weights, _ in chosen]).reshape(horizon - 1, training.width),
+            constants=np.array([constant for _, constant in chosen]),
+            low=low,
+            high=high,
+            scales=np.array([one.left(weights) for one, (weights, _) in zip(moments, chosen, strict=True)]),
+        )
+
+    def anchors(self, sight: Sight, rows: IntArray) -> Doubles:
+        """Give the anchors of the rows after some rows: (B, H - 1)."""
+        anchors = np.empty((len(rows), len(self.weights)))
+        regressors = sight.regressors(rows)
+        for distance, (weights, constant) in enumerate(zip(self.weights, self.constants, strict=True), 1):
+            if distance == 1 or len(sight.known):
+                within = sight.toward(regressors, rows, distance).clip(self.low, self.high)
+            anchors[:, distance - 1] = within @ weights + constant
+        return anchors + sight.last(rows)[:, None]
+
+
+@dataclass(eq=False)
+class _Moments:
+    """Moments of regressors and wanted changes at one distance, about ``origin``."""
+
+    origin: Doubles  # (F,): near the means, so that squares lose no digits
+    count: int
+    sums: Doubles  # (F + 1,), of regressors and what is wanted
+    products: Doubles  # (F + 1, F + 1)
+
+    @classmethod
+    def about(cls, origin: Doubles) -> "_Moments":
+        size = len(origin) + 1
+        return cls(origin, 0, np.zeros(size), np.zeros((size, size)))
+
+    def add(self, x: Doubles, wanted: Doubles) -> None:
+        both = np.column_stack([x - self.origin, wanted])[~np.isnan(wanted)]
+        self.count += len(both)
+        self.sums += both.sum(axis=0)
+        self.products += both.T @ both
+
+    @property
+    def means(self) -> Doubles:
+        return self.sums / max(1, self.count)
+
+    @property
+    def covariance(self) -> Doubles:
+        return self.products / max(1, self.count) - np.outer(self.means, self.means)
+
+    def candidates(self, of_inputs: npt.NDArray[np.bool_]) -> list[tuple[Doubles, float]]:
+        """Regress with each ridge, with and without the table's inputs: weights and constant of each.
+
+        The first is for where there is nothing to choose on; the last changes nothing.
+        """
+        width = len(self.origin)
+        sets = [np.ones(width, dtype=bool)] + ([~of_inputs] if of_inputs.any() else [])
+        persistence = (np.zeros(width), 0.0)
+        if self.count < 2:
+            return [persistence] * (len(sets) * len(RIDGES) + 1)
+        mean, wanted, covariance = self.means[:-1] + self.origin, self.means[-1], self.covariance
+        spread = np.sqrt(np.maximum(np.diagonal(covariance)[:-1], 0))
+        spread[spread <= 1e-9 * (1 + np.abs(mean))] = np.inf  # a constant column gets no weight
+        moments = covariance[:-1, :-1] / np.outer(spread, spread)
+        products = covariance[:-1, -1] / spread
+        found = []
+        for kept in sets:
+            for ridge in sorted(RIDGES, key=lambda one: one != RIDGES[1]):
+                system = moments[np.ix_(kept, kept)] + ridge * np.eye(int(kept.sum()))
+                weights = np.zeros(width)
+                weights[kept] = np.linalg.solve(system, products[kept])
+                weights /= spread
+                found.append((weights, float(wanted - weights @ mean)))
+        return [*found, persistence]
+
+    def left(self, weights: Doubles) -> float:
+        """Give the standard deviation of what weights leave; 1 if they leave nothing."""
+        rest = np.append(-weights, 1.0)
+        return float(max(rest @ self.covariance @ rest, 0.0)) ** 0.5 or 1.0
+
+
+def _range_of(sight: Sight, horizon: int) -> tuple[Doubles, Doubles]:
+    """Give the range of each regressor, of those known in the future over all distances."""
+    low, high = np.full(sight.width, np.inf), np.full(sight.width, -np.inf)
+    for x, _, _ in _rows_toward(sight, horizon if len(sight.known) else 2):
+        low, high = np.minimum(low, x.min(axis=0)), np.maximum(high, x.max(axis=0))
+    nothing = low > high  # there was no row
+    return np.where(nothing, 0, low), np.where(nothing, 0, high)
+
+
+def _moments(sight: Sight, low: Doubles, high: Doubles, horizon: int) -> list[_Moments]:
+    """Give the moments of each distance."""
+    moments: list[_Moments] = []
+    for x, distance, wanted in _rows_toward(sight, horizon):
+        within = x.clip(low, high)
+        if len(moments) < distance:
+            moments.append(_Moments.about(within.mean(axis=0)))
+        moments[distance - 1].add(within, wanted)
+    blank = np.zeros(sight.width)  # of no rows at all
+    return moments or [_Moments.about(blank) for _ in range(horizon - 1)]
+
+
+def _errors(sight: Sight, low: Doubles, high: Doubles, candidates: list[Any]) -> tuple[Doubles, IntArray]:
+    """Give the squared error of each candidate at each distance, (H - 1, C), and over how many rows."""
+    sums, counts = np.zeros((len(candidates), len(candidates[0]))), np.zeros(len(candidates), np.int64)
+    for x, distance, wanted in _rows_toward(sight, len(candidates) + 1):
+        weights, constants = zip(*candidates[distance - 1], strict=True)
+        known = ~np.isnan(wanted)
+        guesses = x.clip(low, high)[known] @ np.column_stack(weights) + np.array(constants)
+        sums[distance - 1] += np.square(wanted[known, None] - guesses).sum(axis=0)
+        counts[distance - 1] += known.sum()
+    return sums, counts
+
+
+def _best(sums: Doubles, counts: IntArray) -> IntArray:
+    """Choose a candidate for each distance: the best there, or up to there where that says little."""
+    own = sums[:, :-1].argmin(axis=1)
+    alone = np.maximum(sums[:, -1:], np.finfo(np.float64).tiny)  # what the last label alone leaves
+    worth = counts / np.arange(2, len(counts) + 2)
+    pooled = np.cumsum(sums / alone * worth[:, None], axis=0).argmin(axis=1)
+    pooled[np.cumsum(counts) == 0] = sums.shape[1] - 1  # nothing to choose on: the last label alone
+    return np.asarray(np.where(worth >= ENOUGH, own, pooled))
+
+
+def _rows_toward(sight: Sight, horizon: int) -> Iterator[tuple[Doubles, int, Doubles]]:
+    """Go through the latest rows: regressors (a buffer), distance and wanted change, NaN where unknown."""
+    for rows in sight.chunks(sight.latest()):
+        regressors, wanted = sight.regressors(rows), sight.changes_ahead(rows, horizon)
+        for distance in range(1, horizon):
+            yield sight.toward(regressors, rows, distance), distance, wanted[:, distance - 1]

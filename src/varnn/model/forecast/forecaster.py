@@ -1,0 +1,259 @@
+"""A fitted forecaster: from the last label of each series to its next H rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.data.odd_input import unmasked
+from varnn.data.panel import Panel
+from varnn.data.rules import optional, whole
+from varnn.errors import ConfigError, DataError
+from varnn.model.fitted import Fitted
+from varnn.model.forecast.bands import Bands, adjusted
+from varnn.model.forecast.direct import CHANGES, DirectPart, Sight
+from varnn.model.forecast.rows import columns_of, coming_times, extended, foreseen, targets_ahead
+from varnn.model.intervals import check_levels
+from varnn.network.cell import look_ahead
+
+Doubles = npt.NDArray[np.float64]
+_LATELY = 256  # rows whose outcomes tell whether intervals are wide enough
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Forecast:
+    """The next H rows of S series.
+
+    Parameters
+    ----------
+    ids
+        The series.
+    time
+        Times of the rows, (S, H); None where the data have no time.
+    prediction
+        In the target's units: (S, H).
+    lower, upper
+        Bounds, (S, H), or (S, H, L) for several levels; None where no interval was asked for.
+    """
+
+    ids: tuple[str, ...]
+    time: npt.NDArray[Any] | None
+    prediction: Doubles
+    lower: Doubles | None = None
+    upper: Doubles | None = None
+
+    @property
+    def horizon(self) -> int:
+        """Rows ahead."""
+        return int(self.prediction.shape[1])
+
+
+class Outlook(NamedTuple):
+    """Forecasts from before each row, with the network's part apart: for N rows and H distances."""
+
+    anchors: Doubles  # (N, H): the linear part
+    added: Doubles  # (N, H): by the network
+    movement: Doubles  # (N,): how much labels had moved
+
+    def forecasts(self, shares: Doubles) -> Doubles:
+        """Add shares (H,) of the network's part: (N, H)."""
+        return self.anchors + shares * self.added
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Forecaster:
+    """A trained forecaster.
+
+    Parameters
+    ----------
+    network
+        Sees rows as `varnn.model.forecast.rows.foreseen` shows them; predicts each, and the rows after it.
+    known
+        Names of the inputs that are known in the future.
+    direct
+        What its heads' outputs are added to.
+    shares
+        How much of each head's output is added, from 0 to 1: (H,).
+    bands
+        How far off it was on validation rows; None without any.
+    """
+
+    network: Fitted
+    known: tuple[str, ...]
+    direct: DirectPart
+    shares: Doubles
+    bands: Bands | None = None
+
+    @property
+    def horizon(self) -> int:
+        """Rows ahead."""
+        return self.network.architecture.horizon
+
+    @property
+    def rows_kept(self) -> int:
+        """Rows before a forecast that it is made from: what it depends on, and how it lately did."""
+        return self.network.window + CHANGES + 1 + _LATELY
+
+    def forecast(
+        self,
+        panel: Panel,
+        *,
+        horizon: int | None = None,
+        inputs: Any = None,
+        interval: float | Sequence[float] | None = None,
+    ) -> Forecast:
+        """Forecast the rows after the end of each series.
+
+        Parameters
+        ----------
+        panel
+            The rows so far, labels in its target.
+        horizon
+            Rows ahead, at most the horizon it was trained for.
+        inputs
+            The inputs known in the future, for these rows: a Panel with the same series, or an array
+            (H, inputs) for one series, (S, H, inputs) for several.
+        interval
+            Level, or levels, of intervals.
+        """
+        if wrong := optional(whole(1)).broken("horizon", horizon):
+            raise ConfigError(wrong)
+        steps = self.horizon if horizon is None else horizon
+        if not 1 <= steps <= self.horizon:
+            raise ConfigError(
+                f"horizon must be from 1 to {self.horizon}, which the model was trained for; got {steps}. "
+                "Fit with a longer `horizon`, or use method='iterate'."
+            )
+        recent = self._recent(panel)
+        future = self._future(recent, inputs, steps)
+        rows = extended(recent, self.horizon, future, self.known)
+        first = rows.starts[1:] - self.horizon  # row T + 1 of each series
+        time = None if panel.time is None else coming_times(recent, steps)
+        if interval is None:
+            return Forecast(ids=panel.ids, time=time, prediction=self.backcast(rows)[first, :steps])
+        levels = check_levels(interval)
+        prediction, lower, upper = (one[first, :steps] for one in self.backcast_intervals(rows, levels))
+        if not isinstance(interval, Sequence | np.ndarray):
+            lower, upper = lower[:, :, 0], upper[:, :, 0]
+        return Forecast(ids=panel.ids, time=time, prediction=prediction, lower=lower, upper=upper)
+
+    def linear_alone(self) -> "Forecaster":
+        """Leave the network out."""
+        return replace(self, shares=np.zeros(self.horizon))
+
+    def backcast(self, panel: Panel) -> Doubles:
+        """Forecast from before each row, as if it and all later ones had not come yet: (N, H).
+
+        Column k is about row t + k. Inputs known in the future are taken from the rows themselves.
+        """
+        return self.outlook(panel).forecasts(self.shares)
+
+    def backcast_intervals(self, panel: Panel, levels: Doubles) -> tuple[Doubles, Doubles, Doubles]:
+        """Forecast from before each row with bounds: (N, H), (N, H, L) and (N, H, L)."""
+        if self.bands is None:
+            raise ConfigError(
+                "this model does not know how large its errors are: intervals need validation rows and "
+                "intervals=True when fitting."
+            )
+        outlook = self.outlook(panel)
+        predictions = outlook.forecasts(self.shares)
+        lower, upper = self.bands.reach(outlook.movement, levels)
+        outcomes = np.column_stack([panel.target, targets_ahead(panel, self.horizon)])
+        outcomes -= predictions
+        for begin, end in pairwise(panel.starts):
+            here = slice(int(begin), int(end))
+            factors = adjusted(outcomes[here], lower[here], upper[here], levels)
+            lower[here] *= factors
+            upper[here] *= factors
+        # A level that was widened beyond the next higher one takes that one along.
+        order = np.argsort(levels)
+        lower[..., order] = np.minimum.accumulate(lower[..., order], axis=2)
+        upper[..., order] = np.maximum.accumulate(upper[..., order], axis=2)
+        lower += predictions[:, :, None]
+        upper += predictions[:, :, None]
+        return predictions, lower, upper
+
+    def outlook(self, panel: Panel) -> "Outlook":
+        """Look ahead from before each row, with the linear part and the network apart."""
+        rows, network, direct = foreseen(panel, self.known), self.network, self.direct
+        prepared = network.prepared(rows)
+        blind = network.recipe.blind
+        plausible = network.recipe.plausible(rows)  # as the rows prepared are
+        sight = Sight.of(plausible, prepared.panel, self.known, blind=blind, mean=direct.mean)
+        anchors, added = np.empty((len(panel), self.horizon)), np.empty((len(panel), self.horizon))
+        anchors[:, 0] = prepared.anchors
+        for some in sight.chunks(np.arange(len(panel))):
+            anchors[some, 1:] = direct.anchors(sight, some)
+        for piece in network.pieces(prepared.panel):
+            added[piece.rows, 0] = network.recipe.scaling.restore(piece.output)
+            later = look_ahead(network.weights, piece.hidden).mean(axis=0, dtype=np.float64)
+            added[piece.rows, 1:] = direct.scales * later
+        return Outlook(anchors, added, sight.movement)
+
+    def _recent(self, panel: Panel) -> Panel:
+        """Keep the end of each series; its first row gets the last label known, if it has none of its own."""
+        if not len(panel):
+            raise DataError("a forecast needs rows to start from; there are none.")
+        first = np.maximum(panel.starts[1:] - self.rows_kept, panel.starts[:-1])
+        recent = panel.ranges(first, panel.starts[1:])
+        target = recent.target.copy()
+        for begin, row, place in zip(panel.starts[:-1], first, recent.starts[:-1], strict=True):
+            back = np.argmax(~np.isnan(panel.target[begin : row + 1])[::-1])  # 0 where none is known
+            target[place] = panel.target[row - back]
+        return replace(recent, target=target)
+
+    def _future(self, panel: Panel, inputs: Any, steps: int) -> Doubles | None:
+        """Read the inputs known in the future, (S, H, inputs); beyond the rows asked for the last is held."""
+        if not self.known:
+            if inputs is not None:
+                raise DataError(
+                    "no input of this model was declared as known in the future, so it takes no future "
+                    "inputs. Fit with known_inputs=[...]."
+                )
+            return None
+        shape = (panel.n_series, steps, len(self.known))
+        if inputs is None:
+            raise DataError(
+                f"inputs {list(self.known)} were declared as known in the future: give their next {steps} "
+                "values as `inputs`."
+            )
+        if isinstance(inputs, Panel):
+            values = _by_series(inputs, panel.ids, self.known, steps)
+        else:
+            values = future_numbers(inputs)
+            if values.ndim == 2:
+                values = values[None]
+            values = values[:, :steps] if values.ndim == 3 else values
+        if values.shape != shape or not np.isfinite(values).all():
+            raise DataError(
+                f"future inputs must be {shape} finite numbers: series, rows, {list(self.known)}; "
+                f"they have shape {values.shape}."
+            )
+        missing = self.horizon - steps
+        return np.concatenate([values, np.repeat(values[:, -1:], missing, axis=1)], axis=1)
+
+
+def future_numbers(inputs: Any) -> Doubles:
+    """Read coming inputs as numbers, in whatever shape; what is masked is missing."""
+    try:
+        return np.asarray(unmasked(inputs), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            "future inputs must be numbers, as many for each row; got others, or rows of several lengths."
+        ) from None
+
+
+def _by_series(panel: Panel, ids: Sequence[str], known: Sequence[str], steps: int) -> Doubles:
+    """Take the first rows of each series."""
+    columns = columns_of(panel, known)
+    values = []
+    for name in ids:
+        index = panel.ids.index(name) if name in panel.ids else 0 if len(ids) == 1 == panel.n_series else -1
+        if index < 0 or panel.lengths[index] < steps:
+            raise DataError(f"future inputs must hold {steps} rows of series {name!r}.")
+        first = int(panel.starts[index])
+        values.append(panel.inputs[first : first + steps, columns])
+    return np.array(values, dtype=np.float64)

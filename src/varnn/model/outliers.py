@@ -1,0 +1,225 @@
+"""Labels that cannot be: left out of all that later predictions are made from, unless they stay.
+
+A label is a lag of the linear part for the next rows, it makes the memory, and teaches the readout: one that
+a broken sensor sent would spoil all three. Before any of them sees it, a label is compared with the last one
+that was taken ::
+
+    |y_t - level| / rows between  <=  2 x largest change a row of the training labels      plausible
+    otherwise: missing, as far as later rows are concerned; but the third within twenty rows is taken
+
+so that nothing of the training rows is ever left out, a glitch leaves no trace, and a shift of the level is
+followed two rows late. Such a shift shows that changes may be larger than they were: the bound rises to
+twice what it was, and halves every thousand rows until it is where it started. The first label of a series is
+compared with the range of the training labels. The rule is a causal relative of Hampel's filter.
+
+References
+----------
+R. K. Pearson, "Outliers in process modeling and identification", IEEE Transactions on Control Systems
+Technology 10 (2002).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.data.chunks import ROWS_AT_ONCE
+from varnn.data.grouping import IntArray
+from varnn.data.panel import FloatArray, Panel
+
+Doubles = npt.NDArray[np.float64]
+
+TIMES = 2.0  # the largest change of the training labels: what is beyond is not plausible
+PATIENCE = 2  # labels that may be left out, if no more than
+LATELY = 20  # rows lie between one and the next: a third one is taken as it is
+HALVING = 1000  # rows after which a bound that was raised is half as high
+FILTER_NUMBERS = 6  # of the state of a filter, for each series
+RANGES = 10.0  # of the training labels: a series may begin so far outside
+
+
+class _Pairs(NamedTuple):
+    """Labels, and how they changed from the ones before them: some rows at a time."""
+
+    rows: IntArray  # that have a label
+    labels: Doubles
+    sizes: Doubles  # of changes, a row; NaN for the first label of a series
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelFilter:
+    """What labels are plausible.
+
+    Parameters
+    ----------
+    change
+        Largest change a row from the label before, either way.
+    low, high
+        Range of the first label of a series.
+
+    Examples
+    --------
+    >>> training = Panel.from_arrays(None, [1.0, 2.0, 1.0, 3.0])
+    >>> plausible = LabelFilter.of(training)
+    >>> plausible(Panel.from_arrays(None, [2.0, 99.0, 3.0, 50.0, 51.0, 52.0, 53.0])).target.tolist()
+    [2.0, nan, 3.0, nan, 51.0, 52.0, 53.0]
+    """
+
+    change: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, *panels: Panel) -> "LabelFilter | None":
+        """Learn from training rows, all of which are plausible; None where their labels never change."""
+        change, low, high = 0.0, np.inf, -np.inf
+        for panel in panels:
+            for pairs in _pairs(panel):
+                change = float(np.fmax.reduce(pairs.sizes, initial=change))
+                low, high = min(low, float(pairs.labels.min())), max(high, float(pairs.labels.max()))
+        if not 0 < change < np.inf:
+            return None
+        beyond = RANGES * (high - low)
+        return cls(change=TIMES * change, low=low - beyond, high=high + beyond)
+
+    def __call__(self, panel: Panel) -> Panel:
+        """Mark labels that are not plausible as missing; without any, give the panel itself."""
+        left_out = self.left_out(panel)
+        if not left_out:
+            return panel
+        target = panel.target.copy()
+        target[left_out] = np.nan
+        return replace(panel, target=target)
+
+    def left_out(self, panel: Panel) -> list[int]:
+        """List the rows of labels to leave out, the first one first.
+
+        A row that is plausible after the raw label before it can only be left out if that one was, so
+        that only rows that are not, and those right after them, have to be gone through one by one.
+        """
+        rows: list[int] = []
+        done, first, last = -1, 0, 0  # row up to which all is decided, and the series it is in
+        grown, since = 0.0, 0  # the raised bound, and when it was
+        left, out = 0, 0  # labels left out lately, and the last of them
+        for suspect, before in self._suspects(panel):
+            if suspect <= done:
+                continue
+            if suspect >= last:
+                index = int(np.searchsorted(panel.starts, suspect, side="right"))
+                first, last = int(panel.starts[index - 1]), int(panel.starts[index])
+                grown, since, left, out = 0.0, first, 0, first
+            place = before if before >= first else None
+            level = 0.0 if place is None else float(panel.target[place])
+            for row in range(suspect, last):
+                label = float(panel.target[row])
+                if label != label:
+                    continue
+                size = 0.0 if place is None else abs(label - level) / (row - place)
+                if place is None:
+                    plausible = self.low <= label <= self.high
+                else:
+                    plausible = size <= max(self.change, float(_faded(grown, row - since)))
+                done = row
+                if row - out > LATELY:
+                    left = 0
+                if plausible:
+                    break
+                if left == PATIENCE:
+                    left = 0
+                    if place is not None:
+                        grown, since = TIMES * size, row
+                    break
+                rows.append(row)
+                left, out = left + 1, row
+        return rows
+
+    def _suspects(self, panel: Panel) -> Iterator[tuple[int, int]]:
+        """Give rows whose label is not plausible after the one before it, and the row of that one."""
+        before = -1
+        for pairs in _pairs(panel):
+            beyond = (pairs.labels < self.low) | (pairs.labels > self.high)
+            wild = np.where(np.isnan(pairs.sizes), beyond, pairs.sizes > self.change)
+            for index in np.flatnonzero(wild).tolist():
+                yield int(pairs.rows[index]), int(pairs.rows[index - 1]) if index else before
+            before = int(pairs.rows[-1])
+
+
+class FilterStream:
+    """A filter at work on n series in step, one label of each at a time."""
+
+    def __init__(self, plausible: LabelFilter, n_series: int) -> None:
+        self.plausible = plausible
+        self.level = np.full(n_series, np.nan)  # the label taken last
+        self.waited = np.zeros(n_series)  # rows since
+        self.left = np.zeros(n_series)  # labels that were left out lately
+        self.out = np.zeros(n_series)  # the row of the last of them
+        self.grown = np.zeros(n_series)  # the raised bound
+        self.since = np.zeros(n_series)  # the row it was raised at
+        self.rows = 0  # so far
+        self.waiting = False  # whether the label before is missing in any series
+
+    def __call__(self, labels: FloatArray) -> FloatArray:
+        """Give the labels (n,) with those that are not plausible missing."""
+        rule = self.plausible
+        self.rows += 1
+        sizes = np.abs(labels - self.level)
+        if not self.waiting and (sizes <= rule.change).all():  # nearly always
+            self.level = labels.copy()  # the caller may write into its own
+            return labels
+        sizes /= 1 + self.waited
+        begun, known = ~np.isnan(self.level), ~np.isnan(labels)
+        bounds = np.maximum(rule.change, _faded(self.grown, self.rows - self.since))
+        fine = np.where(begun, sizes <= bounds, (rule.low <= labels) & (labels <= rule.high))
+        left = np.where(self.rows - self.out > LATELY, 0, self.left)
+        taken = known & (fine | (left >= PATIENCE))
+        left_out = known & ~taken
+        shifted = taken & begun & ~fine
+        self.grown = np.where(shifted, TIMES * sizes, self.grown)
+        self.since[shifted] = self.rows
+        self.level = np.where(taken, labels, self.level)
+        self.waited = np.where(taken, 0, self.waited + 1)
+        self.left = np.where(taken & ~fine, 0, left + left_out)
+        self.out[left_out] = self.rows
+        self.waiting = not taken.all()
+        return np.where(taken, labels, np.nan)
+
+    def state(self) -> Doubles:
+        """Give all that later labels are judged by: (n, FILTER_NUMBERS)."""
+        ago = [self.rows - self.out, self.rows - self.since]
+        return np.column_stack([self.level, self.waited, self.left, self.grown, *ago])
+
+    def restore(self, state: Doubles) -> None:
+        """Take over what :meth:`state` gave."""
+        self.level, self.waited, self.left, self.grown, out, since = state.T.copy()
+        self.out, self.since, self.rows = -out, -since, 0
+        self.waiting = bool(self.waited.any())
+
+
+def _faded(grown: float | Doubles, age: int | Doubles) -> Doubles:
+    """Give what is left of raised bounds. Halving by steps is exact, however the rows were counted."""
+    return np.asarray(np.ldexp(grown, -(np.asarray(age, np.int64) // HALVING)))
+
+
+def _pairs(panel: Panel) -> Iterator[_Pairs]:
+    """Go through the labels of a panel, some rows at a time."""
+    latest, label = -1, np.nan
+    for begin in range(0, len(panel), ROWS_AT_ONCE):
+        values = panel.target[begin : begin + ROWS_AT_ONCE]
+        places = np.flatnonzero(~np.isnan(values))
+        if not len(places):
+            continue
+        rows, labels = begin + places, values[places].astype(np.float64)
+        sizes = np.abs(np.diff(labels, prepend=label))
+        sizes /= np.diff(rows, prepend=latest)
+        series = panel.starts[np.searchsorted(panel.starts, rows, side="right") - 1]
+        sizes[np.concatenate([[latest], rows[:-1]]) < series] = np.nan  # another series', or none
+        yield _Pairs(rows, labels, sizes)
+        latest, label = int(rows[-1]), float(labels[-1])
+
+
+def bounded(inputs: FloatArray, low: Doubles | None, high: Doubles | None) -> FloatArray:
+    """Keep inputs (N, D) within bounds (D,), if there are any; NaN stays."""
+    if low is None or high is None:
+        return inputs
+    return np.minimum(np.maximum(inputs, low), high)

@@ -1,0 +1,59 @@
+"""What the other series of a panel do at the same time."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.data.panel import FloatArray, Panel
+
+Doubles = npt.NDArray[np.float64]
+
+PEER_INPUTS = ("gap to peers", "change of peers")
+PEER_INNOVATION = "innovation of peers"
+
+
+def moments_of_rows(panel: Panel) -> npt.NDArray[np.int64]:
+    """Give each row the number of its moment, shared by rows of one time (without times: of one place)."""
+    if panel.time is None:
+        return np.arange(len(panel)) - panel.first_rows
+    # Not return_inverse of unique, which takes several times the memory.
+    return np.searchsorted(np.unique(panel.time), panel.time)
+
+
+def mean_of_others(panel: Panel, values: FloatArray, known: npt.NDArray[np.bool_]) -> Doubles:
+    """Give for each row the mean of ``values`` over the other series' rows at the same moment: (N,).
+
+    Values not ``known`` are left out; where no other is known the mean is NaN.
+
+    Examples
+    --------
+    >>> panel = Panel.from_arrays(None, [1.0, 2.0, 3.0, 5.0, 7.0], series=list("aabbc"))
+    >>> mean_of_others(panel, panel.target, panel.target > 0).tolist()
+    [5.0, 5.0, 4.0, 2.0, 2.0]
+    """
+    moments = moments_of_rows(panel)
+    used = np.where(known, values, 0.0)
+    means, counts = (_totals(moments, one)[moments] - one for one in (used, known))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means /= counts
+    means[counts == 0] = np.nan
+    return means
+
+
+def _totals(moments: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> Doubles:
+    """Add up values of one moment."""
+    return np.asarray(np.bincount(moments, weights=values), np.float64)
+
+
+def mean_of_others_now(values: Doubles, known: npt.NDArray[np.bool_]) -> Doubles:
+    """Do the same for series in step, one row each: (n,) -> (n,).
+
+    Examples
+    --------
+    >>> mean_of_others_now(np.array([1.0, 3.0, 5.0]), np.array([True, True, False])).tolist()
+    [3.0, 1.0, 2.0]
+    """
+    used = np.where(known, values, 0.0)
+    sums, counts = used.sum() - used, known.sum() - known
+    return np.asarray(np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0))

@@ -1,0 +1,125 @@
+"""The record of a diagnosis: figures for plots, and findings in words."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.monitoring.calibration import Calibration
+from varnn.monitoring.event import Event
+
+Floats = npt.NDArray[np.float64]
+
+
+class InputLink(NamedTuple):
+    """How strongly innovations go with one input, at the lag where they do so most."""
+
+    name: str
+    lag: int  # rows by which the input is earlier
+    correlation: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Hours:
+    """Errors by hour of the day, from 0 to 23; NaN at an hour without rows."""
+
+    count: Floats
+    bias: Floats  # mean innovation
+    error: Floats  # root mean square innovation
+    coverage: Floats | None  # share of rows within their interval
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MemoryMap:
+    """The memory over time: mean state of each unit in spans of rows, most active unit first."""
+
+    rows: npt.NDArray[np.int64]  # first row of each span
+    states: Floats  # (n_spans, n_units)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Diagnosis:
+    """What innovations still hold; made by :func:`varnn.monitoring.diagnostics.diagnose`.
+
+    Parameters
+    ----------
+    n_rows, n_known
+        Rows, and those with a known innovation.
+    seconds_per_row
+        Usual time between rows, or None without a calendar.
+    mean, deviation
+        Of the innovations, in the target's units.
+    excess_kurtosis, tail_index, worst_share
+        How heavy the tails are: 0 for a Gaussian; Hill's index, where moments above it do not exist; and
+        the share of the squared error that one row in a hundred makes up (0.08 for a Gaussian).
+    lags, autocorrelation, size_autocorrelation
+        Autocorrelation of the innovations and of their absolute values, at each lag in rows. A day and a
+        week are among the lags if the rows have a calendar.
+    band
+        Bound that white noise keeps to at 19 of 20 lags, for each lag.
+    ljung_box, ljung_box_p
+        Statistic and p value over all lags up to each, for the lags without a gap from 1 on.
+    inputs
+        Correlation with the inputs, strongest first.
+    hours
+        By hour of the day, or None.
+    memory
+        The memory over time, or None.
+    calibration
+        What intervals kept of what they promised, or None.
+    events
+        Changes along the rows, as :func:`varnn.monitoring.monitor.detect` finds them: 1 in 20 panels where
+        nothing changes has one by chance.
+    findings
+        What is worth knowing, one sentence each.
+
+    Examples
+    --------
+    >>> from varnn import Panel
+    >>> from varnn.monitoring.diagnostics import diagnose
+    >>> noise = np.random.default_rng(0).normal(size=500)
+    >>> diagnosis = diagnose(noise, Panel.from_arrays(None, np.zeros(500)))
+    >>> print(diagnosis.words())
+    The innovations look like white noise: nothing is left that these checks could see.
+    """
+
+    n_rows: int
+    n_known: int
+    seconds_per_row: int | None
+    mean: float
+    deviation: float
+    excess_kurtosis: float
+    tail_index: float
+    worst_share: float
+    lags: npt.NDArray[np.int64]
+    autocorrelation: Floats
+    size_autocorrelation: Floats
+    band: Floats
+    ljung_box: Floats
+    ljung_box_p: Floats
+    inputs: tuple[InputLink, ...]
+    hours: Hours | None
+    memory: MemoryMap | None
+    calibration: Calibration | None = None
+    events: tuple[Event, ...] = ()
+    findings: tuple[str, ...] = ()
+
+    def words(self) -> str:
+        """Give the findings as one text, a line each."""
+        return "\n".join(self.findings)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give everything as plain values that JSON can hold; NaN becomes None."""
+        values: dict[str, Any] = _plain(asdict(self))
+        for name in ("inputs", "events"):
+            values[name] = [one._asdict() for one in getattr(self, name)]
+        return values
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(one) for one in (value.tolist() if isinstance(value, np.ndarray) else value)]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

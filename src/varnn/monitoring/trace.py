@@ -1,0 +1,96 @@
+"""What a model did, row by row: predictions, bounds and memory beside the labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.data.panel import FloatArray, Panel
+from varnn.monitoring.calibration import Calibration, calibrate
+
+if TYPE_CHECKING:
+    from varnn.model.fitted import Fitted
+
+WATCHED = 0.9
+LEVELS = (0.2, 0.4, 0.6, 0.8, WATCHED, 0.95)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Course:
+    """A model's way over the rows of a panel.
+
+    Parameters
+    ----------
+    panel, prediction
+        The rows, and the prediction of each: (n_rows,), NaN where there is none.
+    lower, upper
+        Bounds at :data:`LEVELS`, (n_rows, n_levels); None without intervals.
+    memory
+        Memory each row was predicted with, (n_rows, n_units), or None.
+
+    Examples
+    --------
+    >>> panel = Panel.from_arrays(None, [1.0, 2.0, 4.0])
+    >>> Course(panel=panel, prediction=np.array([1.0, 1.0, 2.0])).innovations
+    array([0., 1., 2.])
+    """
+
+    panel: Panel
+    prediction: FloatArray
+    lower: FloatArray | None = None
+    upper: FloatArray | None = None
+    memory: npt.NDArray[Any] | None = None
+
+    @classmethod
+    def of(cls, model: Fitted, panel: Panel, *, memory: bool = True) -> Course:
+        """Follow a fitted model over a panel; of many rows the memory is large."""
+        kept = model.memory(panel) if memory else None
+        if model.spread is None:
+            return cls(panel=panel, prediction=model.predict(panel), memory=kept)
+        found = model.predict_intervals(panel, np.array(LEVELS))
+        return cls(
+            panel=panel, prediction=found.prediction, lower=found.lower, upper=found.upper, memory=kept
+        )
+
+    def part(self, panel: Panel) -> Course:
+        """Keep the rows of a panel that was cut from this one."""
+        kept = np.isin(self.panel.rows, panel.rows)
+        taken = {
+            name: values[kept]
+            for name in ("prediction", "lower", "upper", "memory")
+            if (values := getattr(self, name)) is not None
+        }
+        return replace(self, panel=panel, **taken)
+
+    @property
+    def innovations(self) -> FloatArray:
+        """Label less prediction, NaN where one is missing."""
+        return np.asarray(self.panel.target - self.prediction)
+
+    def band(self, level: float = WATCHED) -> tuple[FloatArray, FloatArray] | None:
+        """Give lower and upper bounds of one level, or None."""
+        if self.lower is None or self.upper is None:
+            return None
+        column = LEVELS.index(level)
+        return self.lower[:, column], self.upper[:, column]
+
+    @property
+    def covered(self) -> FloatArray | None:
+        """Whether each label lies within its 90 % interval, NaN where it is missing."""
+        band = self.band()
+        if band is None:
+            return None
+        inside = (band[0] <= self.panel.target) & (self.panel.target <= band[1])
+        return np.where(np.isnan(self.innovations), np.nan, inside)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """How well all intervals are calibrated, or None without any."""
+        if self.lower is None or self.upper is None:
+            return None
+        labels = np.where(np.isnan(self.innovations), np.nan, self.panel.target)
+        position = np.arange(len(labels)) - self.panel.first_rows
+        return calibrate(labels, self.lower, self.upper, LEVELS, watched=WATCHED, position=position)

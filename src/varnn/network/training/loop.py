@@ -1,0 +1,211 @@
+"""The loop: ``train -> train_together -> _run_epoch``."""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from threading import Event
+
+import numpy as np
+import torch
+
+from varnn.data.panel import Panel
+from varnn.data.windows import Rows, graded_ends, training_ends
+from varnn.errors import TrainingError
+from varnn.network.cell import Architecture, initial_weights
+from varnn.network.engines.adam import FlatAdam
+from varnn.network.engines.engine import Engine, pack, unpack
+from varnn.network.engines.registry import make_adam, make_engine
+from varnn.network.training.config import TrainConfig, pick_device, put_on
+from varnn.network.training.judge import Judge
+from varnn.network.training.record import Ahead, Epoch, Record, Trained
+
+logger = logging.getLogger(__name__)
+
+
+def train(
+    architecture: Architecture,
+    training: Panel,
+    validation: Panel | None,
+    config: TrainConfig,
+    seed: int,
+    on_epoch: Callable[[Epoch], None] | None = None,
+    stop: Event | None = None,
+    ahead: Ahead | None = None,
+    stop_after: int | None = None,
+) -> Trained:
+    """Fit one cell to the windows of a scaled panel.
+
+    Parameters
+    ----------
+    architecture
+        The cell to fit.
+    training, validation
+        Scaled panels with no missing inputs. With a validation panel the weights of its best epoch
+        are kept and ``config.patience`` epochs without a better one end the training; without
+        one, the last weights are kept.
+    config, seed
+        How to train, and where weights and batches are drawn from.
+    on_epoch
+        Called after each epoch with its line of the history.
+    stop
+        Ends training once it is set, as Ctrl-C does; the best of the epochs that were gone through is kept.
+        With it nothing is raised where there is none yet: the history is empty.
+    ahead
+        Targets of the rows after each row, for a cell that looks ahead.
+    stop_after
+        Epochs of the schedule to go through; None is all of them.
+    """
+
+    def numbered(_: int, line: Epoch) -> None:
+        if on_epoch is not None:
+            on_epoch(line)
+
+    rows = (training, validation)
+    return train_together(architecture, *rows, config, [seed], numbered, stop, ahead, [stop_after])[0]
+
+
+def train_together(
+    architecture: Architecture,
+    training: Panel,
+    validation: Panel | None,
+    config: TrainConfig,
+    seeds: Sequence[int],
+    on_epoch: Callable[[int, Epoch], None] | None = None,
+    stop: Event | None = None,
+    ahead: Ahead | None = None,
+    stop_after: Sequence[int | None] | None = None,
+) -> list[Trained]:
+    """Fit one cell per seed to the same panels, all in every step; as :func:`train` otherwise.
+
+    Several are fitted by the reference engine, whose operations take a leading axis of members; to
+    rounding each is what it would be alone.
+    """
+    device = pick_device(config.device)
+    training_ends(training, config.window)  # refuses what is too short
+    inputs, target = (put_on(device, one) for one in (training.inputs, training.target))
+    alone = len(seeds) == 1
+    name = config.engine if alone else "reference"
+    later = None if ahead is None else put_on(device, ahead.training)
+    engine = make_engine(name, architecture, inputs, target, config.window, config.graded, later)
+    judge = None
+    if validation is not None:
+        unseen = None if ahead is None else ahead.validation
+        judge = Judge(architecture, validation, config.window, device, unseen)
+    drawn = np.stack([pack(initial_weights(architecture, seed)) for seed in seeds])
+    flat = put_on(device, drawn[0] if alone else drawn)
+    adam = make_adam(engine, flat, config.learning_rate)
+    # Apart from the stream the weights came from.
+    generators = [np.random.default_rng([seed, 1]) for seed in seeds]
+    lasts = stop_after or [None] * len(seeds)
+    best, records = flat.clone(), [Record(last or config.epochs) for last in lasts]
+    average = _Average(flat, config.averaging)
+    try:
+        for epoch in range(1, config.epochs + 1):
+            began = time.perf_counter()
+            ends = _windows_of_epoch(training, config, epoch)
+            order = np.stack([generator.permutation(ends) for generator in generators])
+            losses = _run_epoch(engine, adam, average, order[0] if alone else order, config, epoch, stop)
+            kept = average.weights
+            judged = None if judge is None else judge(kept)
+            seconds = time.perf_counter() - began
+            for index, record in enumerate(records):
+                if record.ended:
+                    continue
+                line: Epoch = {"epoch": epoch, "loss": losses[index]}
+                if judged is not None:
+                    line["validation_loss"] = judged[index]
+                line |= {"learning_rate": adam.learning_rate, "seconds": seconds}
+                if record.add(line, config.patience):
+                    (best if alone else best[index]).copy_(kept if alone else kept[index])
+                if on_epoch is not None:
+                    on_epoch(index, line)
+            if all(record.ended for record in records):
+                break
+    except KeyboardInterrupt:
+        if stop is not None:  # whoever gave it says what is kept
+            stop.set()
+        elif not records[0].history:
+            raise
+        else:
+            epochs = [record.best_epoch for record in records]
+            logger.warning(
+                "training interrupted: keeping the weights of epoch %s", epochs[0] if alone else epochs
+            )
+    for record in records:
+        if record.history and record.best_epoch == 0:
+            raise TrainingError(
+                "the validation loss must be finite; in no epoch was it. Lower learning_rate (now "
+                f"{config.learning_rate:g}), or use memory_activation='tanh'."
+            )
+    weights = best.cpu().numpy().reshape(len(seeds), -1)
+    return [
+        Trained(unpack(architecture, flat), record.history, record.best_epoch)
+        for flat, record in zip(weights, records, strict=True)
+    ]
+
+
+class _Average:
+    """A running mean of the weights over the steps of training: less noisy than the weights themselves.
+
+    The first steps count for less, as they start from nowhere: after t steps a mean keeps no more of
+    itself than (1 + t) / (10 + t). With ``keep`` of 0 there is no mean: the weights are their own.
+    """
+
+    def __init__(self, flat: torch.Tensor, keep: float) -> None:
+        self.flat, self.keep, self.steps = flat, keep, 0
+        self.weights = flat.clone() if keep else flat
+
+    def step(self) -> None:
+        if self.keep:
+            self.weights.lerp_(self.flat, 1 - min(self.keep, (1 + self.steps) / (10 + self.steps)))
+            self.steps += 1
+
+
+def _windows_of_epoch(training: Panel, config: TrainConfig, epoch: int) -> Rows:
+    """List the windows of an epoch: all of them, or (several graded rows) a shifted comb of them."""
+    if config.graded == 1:
+        return training_ends(training, config.window)
+    # The shift is drawn from the epoch alone, so that members have the same number of windows.
+    offset = int(np.random.default_rng(epoch).integers(config.graded))
+    ends = graded_ends(training, config.window, config.graded, offset)
+    if len(ends) == 0:  # shifted beyond the end of the only windows there are
+        ends = graded_ends(training, config.window, config.graded, 0)
+    return ends
+
+
+def _run_epoch(
+    engine: Engine,
+    adam: FlatAdam,
+    average: _Average,
+    order: Rows,
+    config: TrainConfig,
+    epoch: int,
+    stop: Event | None,
+) -> list[float]:
+    """Make one pass over the windows, ([E,] N), in the given order; give each member's mean loss."""
+    flat = adam.flat
+    rows = put_on(flat.device, order.astype(np.int64))
+    batches = torch.split(rows, config.batch_size, dim=-1)
+    total = torch.zeros(flat.shape[:-1], device=flat.device, dtype=torch.float64)
+    for number, batch in enumerate(batches):
+        if stop is not None and stop.is_set():  # an epoch of millions of rows takes minutes
+            raise KeyboardInterrupt
+        if config.schedule == "cosine":
+            done = (epoch - 1 + number / len(batches)) / config.epochs
+            adam.learning_rate = config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
+        loss, gradient = engine.loss_and_gradient(flat, batch)
+        if config.gradient_clip is not None:
+            norm = torch.linalg.vector_norm(gradient, dim=-1, keepdim=True)
+            gradient.mul_((config.gradient_clip / (norm + 1e-12)).clamp(max=1.0))
+        adam.step(gradient)
+        average.step()
+        total += loss * batch.shape[-1]
+    means = [float(one) / rows.shape[-1] for one in total.cpu().reshape(-1)]
+    for mean in means:
+        if not math.isfinite(mean):
+            raise TrainingError(
+                f"the loss must stay finite; in epoch {epoch} it became {mean}. Lower learning_rate "
+                f"(now {config.learning_rate:g}), set gradient_clip=1.0, or use memory_activation='tanh'."
+            )
+    return means

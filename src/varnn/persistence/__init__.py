@@ -1,0 +1,1 @@
+"""Fitted models <-> ``.varnn`` files, their cards, and ONNX graphs."""

@@ -1,0 +1,117 @@
+"""What a model is, in a few lines of plain text: kept in its file, and shown by ``varnn inspect``."""
+
+import math
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.model.fitted import Fitted
+
+_NAMES_SHOWN = 12
+_LABELS = {"model": "this model", "persistence": "persistence", "linear part": "its linear part alone"}
+
+
+def card(fitted: Fitted, settings: Mapping[str, Any], horizon: int | None = None) -> str:
+    """Write the card of a model.
+
+    Parameters
+    ----------
+    fitted
+        The model; ``fitted.summary`` tells how the training went, as far as it was kept.
+    settings
+        Constructor settings by name.
+    horizon
+        Rows ahead that it can forecast; None is what the settings say.
+
+    Examples
+    --------
+    >>> from varnn import VARNNRegressor, datasets
+    >>> model = VARNNRegressor(epochs=1, hidden_size=8).fit(datasets.load("synthetic", rows=300))
+    >>> print(card(model.fitted_, {"variant": "ARM+AM"}))
+    Predicts 'load' one row ahead, from the labels before it and 5 inputs: 'demand', 'temperature', ...
+    Trained on 300 rows of 1 series. Rows given: 0 to 299.
+    Error on rows held out (RMSE, in units of the target): this model ..., persistence ..., its linear part...
+    Network: window of 24 rows, 8 hidden units, memory of 48, 4 members, ...% of its correction added to the
+    linear part, readout goes on learning.
+    Limits: ...
+    Settings: variant='ARM+AM'.
+    Written by varnn ...
+    """
+    lines = [_purpose(fitted), *_training(fitted.summary), _network(fitted)]
+    lines.append(_limits(fitted, settings.get("horizon", 1) if horizon is None else horizon))
+    lines.append("Settings: " + ", ".join(f"{name}={value!r}" for name, value in settings.items()) + ".")
+    return "\n".join([*lines, f"Written by varnn {version('varnn')}."])
+
+
+def period(time: npt.NDArray[Any] | None) -> list[str] | None:
+    """Give the first and the last of some times as text.
+
+    Examples
+    --------
+    >>> period(np.array(["2026-11-15T07:30", "2026-11-16"], dtype="datetime64[us]"))
+    ['2026-11-15T07:30', '2026-11-16']
+    """
+    if time is None or len(time) == 0:
+        return None
+    ends = (time.min(), time.max())
+    if np.issubdtype(time.dtype, np.datetime64):
+        return [str(np.datetime_as_string(one, "auto")) for one in ends]
+    return [str(one) for one in ends]
+
+
+def _purpose(fitted: Fitted) -> str:
+    names = [repr(one) for one in fitted.input_names]
+    shown = ", ".join(names[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
+    inputs = "no inputs"
+    if names:
+        inputs = f"{len(names)} input{'s' * (len(names) > 1)}: {shown}"
+        if fitted.recipe.blind:
+            inputs += " (given, but found to be of no use)"
+    clock = "".join(f", and the time of {one}" for one in fitted.recipe.clock)
+    others = ", and what the other series just did" if fitted.recipe.peers else ""
+    seen = f"the labels before it and {inputs}{clock}{others}"
+    return f"Predicts {fitted.target_name!r} one row ahead, from {seen}."
+
+
+def _training(summary: Mapping[str, Any]) -> list[str]:
+    lines = []
+    errors = summary.get("validation", {})
+    if "rows" in summary:
+        ends = summary.get("period")
+        when = "" if ends is None else f" Rows given: {ends[0]} to {ends[1]}."
+        trained = summary.get("refitted on", summary["rows"])
+        lines.append(f"Trained on {trained:,} rows of {summary['series']:,} series.{when}")
+    if "interrupted" in summary:
+        lines.append(f"Training was cut short {summary['interrupted']}.")
+    if errors:
+        listed = ", ".join(f"{_LABELS.get(name, name)} {math.sqrt(mse):.4g}" for name, mse in errors.items())
+        lines.append(f"Error on rows held out (RMSE, in units of the target): {listed}.")
+    return lines
+
+
+def _network(fitted: Fitted) -> str:
+    cell = fitted.architecture
+    members = f"{fitted.n_members} member{'s' * (fitted.n_members > 1)}"
+    share = ""
+    if fitted.recipe.linear is not None:
+        share = f", {fitted.share:.0%} of its correction added to the linear part"
+    learning = "" if fitted.adaptation is None else ", readout goes on learning"
+    return (
+        f"Network: window of {fitted.window} rows, {cell.hidden_size} hidden units, memory of "
+        f"{cell.memory_size}, {members}{share}{learning}."
+    )
+
+
+def _limits(fitted: Fitted, horizon: int) -> str:
+    ahead = "one step ahead" if horizon == 1 else f"one step ahead, and forecasts of up to {horizon} rows"
+    limits = [
+        f"{ahead}, at the sampling of the training rows",
+        f"scaled inputs are clipped at {fitted.recipe.scaling.input_limit:g}",
+    ]
+    if fitted.recipe.linear is not None:
+        low, high = fitted.recipe.linear.low, fitted.recipe.linear.high
+        limits.append(f"labels it was trained on range from {low:.4g} to {high:.4g}")
+    return "Limits: " + "; ".join(limits) + "."

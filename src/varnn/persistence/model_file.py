@@ -1,0 +1,145 @@
+"""Fitted <-> one ``.varnn`` file: safetensors with a versioned JSON header, never pickle.
+
+The header (the ``varnn`` entry of the safetensors metadata) holds the format version, the library
+version, a card in plain text for people, configuration, names and training summary; the tensors hold
+weights, scaling and the last training rows. ``checksum`` covers header and tensors, so a changed byte is
+noticed.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from varnn.data.files import write_atomically
+from varnn.data.rules import shown
+from varnn.errors import ModelFileError
+from varnn.model.fitted import Fitted
+from varnn.model.forecast import Forecaster
+from varnn.persistence._parts import Tensors, fitted_from, forecaster_from, forecaster_parts, parts_of, under
+from varnn.persistence.card import card
+from varnn.persistence.model_checks import check_depth, check_model, check_steady
+
+FORMAT = 3  # since 3, times are kept in their own unit; files of before say nothing of it
+_SPREAD_SINCE = 2  # in files before, what was learnt about errors meant something else
+KEY = "varnn"
+_FORECASTER = "forecaster."  # before the names of its tensors
+
+
+class Contents(NamedTuple):
+    """What a file holds."""
+
+    fitted: Fitted
+    settings: dict[str, Any]
+    forecaster: Forecaster | None
+
+
+def write(
+    path: str | Path, fitted: Fitted, settings: Mapping[str, Any], forecaster: Forecaster | None = None
+) -> None:
+    """Save a fitted model, with the constructor settings it was made with.
+
+    Parameters
+    ----------
+    path
+        File to write; an existing one is replaced only when the new one is complete.
+    fitted
+        The model.
+    settings
+        Plain values (they must survive JSON) from which an equal estimator can be made again.
+    forecaster
+        What forecasts several rows ahead; None where nothing does.
+    """
+    tensors, facts = parts_of(fitted)
+    header = {
+        "format": FORMAT,
+        "library": version("varnn"),
+        "card": card(fitted, settings, 1 if forecaster is None else forecaster.horizon),
+        "settings": dict(settings),
+        **facts,
+    }
+    if forecaster is not None:
+        more, header["forecaster"] = forecaster_parts(forecaster)
+        tensors |= {f"{_FORECASTER}{name}": array for name, array in more.items()}
+    # A file that nobody could read is better refused now, while the model is at hand.
+    what = f"the model for {str(path)!r}"
+    check_model(tensors, json.loads(json.dumps(header)), what)
+    check_steady(fitted, what)
+    write_atomically(path, to_bytes(tensors, header))
+
+
+def read(path: str | Path) -> Contents:
+    """Load what :func:`write` saved."""
+    place = Path(path)
+    if not place.is_file():
+        raise ModelFileError(f"there is no model file {str(path)!r}. Check the path.")
+    what = repr(str(path))
+    tensors, header = from_bytes(place.read_bytes(), what)
+    if header["format"] < _SPREAD_SINCE:
+        header["spread"] = None
+    check_model(tensors, header, what)
+    fitted, forecaster = fitted_from(tensors, header), None
+    check_steady(fitted, what)
+    if header.get("forecaster") is not None:
+        forecaster = forecaster_from(under(_FORECASTER, tensors), header["forecaster"])
+        check_steady(forecaster.network, what)
+    return Contents(fitted, dict(header["settings"]), forecaster)
+
+
+def read_card(path: str | Path) -> str:
+    """Give the card kept in a model file; empty for files written before there was one."""
+    _, header = from_bytes(Path(path).read_bytes(), f"{str(path)!r}")
+    return str(header.get("card", ""))
+
+
+def to_bytes(tensors: Tensors, header: Mapping[str, Any]) -> bytes:
+    """Pack tensors and a JSON header into safetensors bytes with a checksum."""
+    text = json.dumps({**header, "checksum": checksum(tensors, header)}, allow_nan=False)
+    contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    return save(contiguous, metadata={KEY: text})
+
+
+def from_bytes(blob: bytes, what: str) -> tuple[Tensors, dict[str, Any]]:
+    """Undo :func:`to_bytes`; ``what`` names the source in errors."""
+    try:
+        header_size = int.from_bytes(blob[:8], "little")
+        metadata = json.loads(blob[8 : 8 + header_size]).get("__metadata__", {})
+        header = json.loads(metadata[KEY], parse_constant=_no_number)
+        found = header["format"]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ModelFileError(
+            f"{what} is not a file of this library (or its beginning is damaged). "
+            "Files written by model.save() end in .varnn."
+        ) from None
+    if not isinstance(found, int) or isinstance(found, bool) or not 1 <= found <= FORMAT:
+        raise ModelFileError(
+            f"{what} has format {shown(found)}; this version ({version('varnn')}) reads up to {FORMAT}. "
+            "Upgrade with: pip install --upgrade varnn"
+        )
+    try:
+        tensors = load(blob)
+    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
+        raise ModelFileError(f"{what} is truncated or damaged: {error}. Restore it from a copy.") from None
+    check_depth(header, what)
+    if header.pop("checksum", None) != checksum(tensors, header):
+        raise ModelFileError(f"{what} was changed after it was written: its checksum does not match.")
+    return tensors, header
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def checksum(tensors: Tensors, header: Mapping[str, Any]) -> str:
+    """Give what `to_bytes` writes beside a header: a hash of it, and of all arrays."""
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name, array in sorted(tensors.items()):
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

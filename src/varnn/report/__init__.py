@@ -1,0 +1,1 @@
+"""Comparisons, diagnoses and fitted models -> figures and self-contained HTML pages."""

@@ -1,0 +1,237 @@
+"""A comparison -> a table, a sentence and a page that people can read."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn import baselines
+from varnn.estimator.regressor import VARNNRegressor
+from varnn.evaluation.scores import Comparison
+from varnn.evaluation.significance import Difference
+from varnn.model.calendar import has_clock
+from varnn.monitoring.correlation import autocorrelation
+from varnn.monitoring.monitor import detect
+from varnn.report import figures, over_time
+from varnn.report._model_section import add_model, worst_stretch
+from varnn.report.page import Report
+
+LONGEST_STRETCH = 168  # rows drawn together: a week of hours
+ON_THE_PAGE_ONLY = ("vs best", "scaled MSE", "fit")  # a terminal has no room for more
+
+
+def table(comparison: Comparison, *, terse: bool = False) -> tuple[list[str], list[list[str]]]:
+    """Give columns, and one line of text per model, best first.
+
+    The median over series is there when several are scored, the range over origins with rolling ones.
+    A terse table fits a terminal.
+    """
+    rows = comparison.rows()
+    lines = [_line(comparison, row, str(rows[0]["model"])) for row in rows]
+    hidden = ON_THE_PAGE_ONLY if terse else ()
+    kept = [column for column in lines[0] if column not in hidden and any(line[column] for line in lines)]
+    return kept, [[line[column] for column in kept] for line in lines]
+
+
+def in_words(comparison: Comparison) -> str:
+    """Say who won, by how much over whom, and whether that is more than chance.
+
+    The best model of ours is set against the best baseline where there are both, else the best model
+    against the second. A model alone is set against nobody.
+    """
+    rows = comparison.rows()
+    names = [str(row["model"]) for row in rows]
+    figures = f"RMSE {rows[0]['rmse']:.4g}, skill over persistence {rows[0]['skill']:.1%}."
+    said = f"{names[0]} is best: {figures}"
+    theirs = [name for name in names if name in baselines.NAMES]
+    ours = [name for name in names if name not in theirs]
+    if ours and theirs:
+        first, second, role = ours[0], theirs[0], ", the best baseline"
+    elif len(names) > 1:
+        first, second, role = names[0], names[1], ", the second best"
+    else:
+        return f"{names[0]}: {figures} It is the only model here, so none is best: set others beside it."
+    return f"{said} {_difference_in_words(comparison.difference(first, second), first, second + role)}"
+
+
+def page(comparison: Comparison, title: str, *, fitted: Mapping[str, VARNNRegressor] | None = None) -> Report:
+    """Make the report page of a comparison.
+
+    Parameters
+    ----------
+    comparison
+        What was compared.
+    title
+        What to call the data.
+    fitted
+        Models by name, as fitted at the last origin: the best of them is looked at closely. None takes
+        those that the comparison kept; without any, the page shows where the best model of all errs most.
+    """
+    rows = comparison.rows()
+    report = Report(f"{title}: one step ahead", _protocol_in_words(comparison), in_words(comparison))
+    columns, lines = table(comparison)
+    note = (
+        "RMSE and MAE in the target's own units; the scaled MSE in units of its range before the test rows. "
+        "Skill: how much of persistence's squared error is gone. Against the best: how much more squared "
+        "error, and its p by Diebold-Mariano and by a paired bootstrap of blocks of rows."
+    )
+    if comparison.n_series > 1:
+        note += " Median series: the RMSE of the series in the middle."
+    report.add_table("Scores", columns, lines, note=note, strong=0)
+    by, each = ("origin", "rmse_by_origin") if len(comparison.cuts) > 1 else ("seed", "rmse_by_seed")
+    report.add_figure(
+        "Error of each model",
+        figures.scores(
+            [str(row["model"]) for row in rows],
+            [float(row["rmse"]) for row in rows],
+            [row[each] for row in rows],
+            unit=f"RMSE of {comparison.parts.test.target_name}",
+        ),
+        "Root mean squared error on the test rows, best on top."
+        + (f" Dots: one for each {by}." if any(len(row[each]) > 1 for row in rows) else ""),
+    )
+    if len(comparison.cuts) > 1:
+        _add_origins(report, comparison, rows)
+    if fitted is None:
+        kept = comparison.fitted.items()
+        fitted = {name: one for name, one in kept if isinstance(one, VARNNRegressor)}
+    ours = [str(row["model"]) for row in rows if row["model"] in fitted]
+    if ours:
+        count = int(comparison.cuts[-1].scored().sum())
+        rival = next((str(row["model"]) for row in rows if row["model"] != ours[0]), None)
+        others = {} if rival is None else {rival: (comparison.truth - comparison.errors(rival))[-count:]}
+        add_model(report, ours[0], fitted[ours[0]], comparison.cuts[-1], others=others)
+    else:
+        _add_best(report, comparison, [str(row["model"]) for row in rows])
+    return report
+
+
+def _add_best(report: Report, comparison: Comparison, names: Sequence[str]) -> None:
+    """Show where the best model errs most, and what its errors look like."""
+    best, segments = names[0], _segments(comparison)
+    starts = np.cumsum([0, *segments])
+    places = _places(comparison)
+    errors = comparison.errors(best)
+    worst = _worst_stretch(errors, segments)
+    events = detect(errors, starts)
+    shown = {name: (comparison.truth - comparison.errors(name))[worst] for name in names[:2]}
+    within = [event for event in events if worst.start <= event.row < worst.stop]
+    report.add_figure(
+        "The hardest stretch",
+        over_time.predictions(
+            places[worst],
+            comparison.truth[worst],
+            shown,
+            marks=over_time.marks_of(within, places),
+            unit=comparison.parts.test.target_name,
+        ),
+        f"Truth and predictions where {best} errs most.",
+    )
+    several = len(segments) > 1  # whose rows stand one after another
+    correlations, pairs = autocorrelation(errors, np.arange(1, min(40, max(segments) - 1) + 1), starts)
+    report.add_figure(
+        "Innovations",
+        over_time.innovations(
+            np.arange(len(errors)) if several else places,
+            errors,
+            correlations,
+            1.96 / np.sqrt(np.maximum(pairs, 1)),
+            marks=over_time.marks_of(events, None if several else places),
+        ),
+        f"Errors of {best} on the test rows, and their autocorrelation; inside the band: noise.",
+    )
+
+
+def _places(comparison: Comparison) -> npt.NDArray[Any]:
+    """Give the times of all rows that are scored, or their numbers."""
+    rows = [one.lead_in for one in comparison.cuts]
+    timed = all(has_clock(one.time) for one in rows)
+    values = [np.asarray(one.time) if timed else one.rows for one in rows]
+    return np.concatenate([one[cut.scored()] for one, cut in zip(values, comparison.cuts, strict=True)])
+
+
+def _line(comparison: Comparison, row: dict[str, Any], best: str) -> dict[str, str]:
+    """Write one model's line; what does not apply is left empty."""
+    name = str(row["model"])
+    several_seeds, several_origins = row["seeds"] > 1, len(comparison.cuts) > 1
+    found = None if name == best else comparison.difference(name, best)
+    skills = row["skill_by_origin"]
+    return {
+        "model": name + (f" ({row['seeds']} seeds)" if several_seeds else ""),
+        "RMSE": f"{row['rmse']:.4g}",
+        "MAE": f"{row['mae']:.4g}",
+        "skill": f"{row['skill']:.1%}",
+        "by origin": f"{min(skills):.0%} to {max(skills):.0%}" if several_origins else "",
+        "median series": f"{row['median_series_mse'] ** 0.5:.4g}" if comparison.n_series > 1 else "",
+        "vs best": "" if found is None else f"{found.change:+.1%}",
+        "p (DM)": "" if found is None else _p(found.p),
+        "p (boot)": "" if found is None else _p(found.p_bootstrap),
+        "scaled MSE": f"{row['scaled_mse']:.3g}" + (f" ± {row['spread']:.1g}" if several_seeds else ""),
+        "fit": f"{row['seconds']:.1f} s",
+    }
+
+
+def _difference_in_words(found: Difference, first: str, second: str) -> str:
+    low, high = sorted(abs(one) for one in (found.low, found.high))
+    interval = (
+        f"between {low:.1%} and {high:.1%}"
+        if found.low * found.high > 0
+        else f"between {abs(found.low):.1%} below and {abs(found.high):.1%} above"
+    )
+    # The two tests need not agree; what is said must hold for both.
+    by_interval, by_test = found.low * found.high > 0, found.p < 0.05
+    doubt = {
+        (True, True): "",
+        (True, False): ": more than chance by the interval, but Diebold-Mariano does not rule it out",
+        (False, True): ": more than chance by Diebold-Mariano, but the interval does not rule it out",
+        (False, False): ": chance may explain it",
+    }[by_interval, by_test]
+    return (
+        f"The squared error of {first} is {abs(found.change):.1%} {'below' if found.change < 0 else 'above'} "
+        f"that of {second} ({interval} with 95 % confidence; Diebold-Mariano p {_p(found.p, equals=True)}, "
+        f"paired bootstrap p {_p(found.p_bootstrap, equals=True)}{doubt})."
+    )
+
+
+def _p(value: float, *, equals: bool = False) -> str:
+    """Write a p value; how far below a thousandth says nothing more."""
+    return "< 0.001" if value < 0.001 else f"{'= ' if equals else ''}{value:.2g}"
+
+
+def _protocol_in_words(comparison: Comparison) -> str:
+    parts, last = comparison.parts, comparison.cuts[-1]
+    series = f"{comparison.n_series} series; "
+    if len(comparison.cuts) > 1:
+        return (
+            f"{len(comparison.truth):,} rows scored, {series}fitted anew at {len(comparison.cuts)} "
+            f"successive origins on the {len(parts.train) + len(parts.validation):,} to "
+            f"{len(last.train) + len(last.validation):,} rows before each, of which the last fifth is there "
+            "to choose on; each origin is scored once, on the block of rows after it."
+        )
+    counts = f"{len(parts.train):,} / {len(parts.validation):,} / {len(parts.test):,} rows, {series}"
+    if parts.protocol == "paper":
+        return f"{counts}best epoch read on the test part, as the paper does."
+    return f"{counts}train, validation and test in time order, test read once."
+
+
+def _add_origins(report: Report, comparison: Comparison, rows: Sequence[dict[str, Any]]) -> None:
+    columns = ["model", *(f"{number}" for number in range(1, len(comparison.cuts) + 1))]
+    lines = [[str(row["model"]), *(f"{value:.4g}" for value in row["rmse_by_origin"])] for row in rows]
+    blocks = ", ".join(f"{len(one.test):,}" for one in comparison.cuts)
+    note = f"RMSE on the {blocks} rows after each origin, in time order; means over seeds."
+    report.add_table("Origin by origin", columns, lines, note=note, strong=0)
+
+
+def _segments(comparison: Comparison) -> list[int]:
+    """Count the scored rows of each stretch that belongs together: one series after one origin."""
+    counts = []
+    for one in comparison.cuts:
+        series = np.repeat(np.arange(one.lead_in.n_series), one.lead_in.lengths)[one.scored()]
+        counts += [int(count) for count in np.bincount(series) if count]
+    return counts
+
+
+def _worst_stretch(errors: np.ndarray[Any, Any], segments: Sequence[int]) -> slice:
+    """Find the rows with the largest mean squared error among stretches that lie in one segment."""
+    return worst_stretch(errors, np.cumsum([0, *segments]), LONGEST_STRETCH)

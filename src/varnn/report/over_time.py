@@ -1,0 +1,221 @@
+"""What a model did over time -> figures: predictions, innovations and memory, with changes marked.
+
+Places along the time axis are row numbers or times, whichever the rows have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.monitoring.event import Event
+from varnn.report import figures
+from varnn.report.figures import COLOURS, INK, Values
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class Mark(NamedTuple):
+    """A change to mark on a figure: what it is, and the places where it began and was noticed."""
+
+    kind: str
+    began: Any
+    noticed: Any
+
+
+def marks_of(events: Sequence[Event], places: npt.NDArray[Any] | None = None) -> list[Mark]:
+    """Give the marks of events, at the places where their rows stand: row numbers, if none are given.
+
+    Examples
+    --------
+    >>> marks_of([Event("level shift", series=0, row=60, began=50, size=2.0)])
+    [Mark(kind='level shift', began=50, noticed=60)]
+    """
+    if places is None:
+        return [Mark(event.kind, event.began, event.row) for event in events]
+    return [Mark(event.kind, places[event.began], places[event.row]) for event in events]
+
+
+def mark(axes: Axes, marks: Sequence[Mark]) -> None:
+    """Draw a line where each change was noticed, and shade the rows since it began."""
+    labelled: set[str] = set()
+    for one in marks:
+        colour, dash = _MARKS.get(one.kind, (INK, ":"))
+        if one.began != one.noticed:
+            axes.axvspan(one.began, one.noticed, color=colour, alpha=0.25, linewidth=0)
+        label = None if one.kind in labelled else one.kind
+        axes.axvline(one.noticed, color=colour, linestyle=dash, linewidth=1.4, label=label)
+        labelled.add(one.kind)
+
+
+_MARKS = {
+    "level shift": (COLOURS[5], "-"),
+    "variance change": (COLOURS[3], "--"),
+    "coverage lost": (COLOURS[4], "-."),
+}
+
+
+def predictions(
+    places: Values,
+    truth: Values,
+    predicted: Mapping[str, Values],
+    *,
+    band: tuple[Values, Values] | None = None,
+    marks: Sequence[Mark] = (),
+    unit: str = "",
+    zoom: slice | None = None,
+) -> Figure:
+    """Draw truth and predictions over the same rows, and the changes among them.
+
+    Parameters
+    ----------
+    places
+        Where each row stands: its number or its time.
+    truth, predicted
+        Labels, and predictions by the name of the model.
+    band
+        Bounds of the first model's 90 % intervals.
+    marks
+        Changes to mark.
+    unit
+        Name of the target.
+    zoom
+        Rows to draw again, larger: all rows are then drawn above, and these below.
+    """
+    if zoom is None:
+        figure, (axes,) = figures.new_figure()
+        _draw_predictions(axes, places, truth, predicted, band)
+    else:
+        figure, (above, axes) = figures.new_figure(height=5.2, panels=2, columns=1)
+        first = dict(list(predicted.items())[:1])
+        kept = thinned(truth)
+        _draw_predictions(above, places[kept], truth[kept], {name: one[kept] for name, one in first.items()})
+        above.axvspan(places[zoom][0], places[zoom][-1], color=COLOURS[6], alpha=0.3, linewidth=0)
+        mark(above, marks)
+        _name_axes(above, places, unit)
+        figures.legend_above(above)
+        close = {name: one[zoom] for name, one in predicted.items()}
+        bounds = None if band is None else (band[0][zoom], band[1][zoom])
+        places = places[zoom]
+        marks = [one for one in marks if places[0] <= one.noticed <= places[-1]]
+        _draw_predictions(axes, places, truth[zoom], close, bounds)
+        # A few very wide intervals would press everything else flat: they are cut off.
+        shown = np.concatenate([truth[zoom], *close.values()])
+        low, high = float(np.nanmin(shown)), float(np.nanmax(shown))
+        margin = 0.3 * (high - low) or 1.0
+        axes.set_ylim(low - margin, high + margin)
+    mark(axes, marks)
+    _name_axes(axes, places, unit)
+    figures.legend_above(axes)
+    return figure
+
+
+def _draw_predictions(
+    axes: Axes,
+    places: Values,
+    truth: Values,
+    predicted: Mapping[str, Values],
+    band: tuple[Values, Values] | None = None,
+) -> None:
+    if band is not None:
+        axes.fill_between(places, *band, color=COLOURS[0], alpha=0.22, linewidth=0, label="90 % interval")
+    axes.plot(places, truth, color=INK, linewidth=1.1, label="truth", alpha=0.75)
+    for (name, values), colour, dash in zip(predicted.items(), COLOURS, ("-", "--", "-."), strict=False):
+        axes.plot(places, values, color=colour, linestyle=dash, linewidth=1.3, label=name)
+
+
+def thinned(values: Values, most: int = 1000) -> npt.NDArray[np.int64]:
+    """Choose rows to draw: all, or the lowest and the highest of each of so many spans.
+
+    Examples
+    --------
+    >>> thinned(np.array([0.0, 5.0, 1.0, 2.0, -3.0, 1.0, 0.0, 0.0]), most=2).tolist()
+    [0, 1, 4, 5]
+    """
+    if len(values) <= 2 * most:
+        return np.arange(len(values))
+    spans = np.array_split(np.where(np.isnan(values), np.nanmean(values), values), most)
+    firsts = np.cumsum([0, *(len(one) for one in spans[:-1])])
+    lowest = firsts + [int(np.argmin(one)) for one in spans]
+    highest = firsts + [int(np.argmax(one)) for one in spans]
+    return np.unique(np.concatenate([lowest, highest]))
+
+
+def _name_axes(axes: Axes, places: Values, unit: str) -> None:
+    """Name both axes; times are written as briefly as they can be."""
+    axes.set_xlabel("row")
+    axes.set_ylabel(unit)
+    axes.margins(x=0.01)
+    if np.issubdtype(places.dtype, np.datetime64):
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        locator = AutoDateLocator()  # type: ignore[no-untyped-call]  # matplotlib leaves its dates untyped
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]  # as above
+        axes.xaxis.get_offset_text().set_color(INK)
+        axes.set_xlabel("")
+
+
+def innovations(
+    places: Values,
+    errors: Values,
+    correlations: Values,
+    band: Values,
+    *,
+    marks: Sequence[Mark] = (),
+    unit: str = "",
+) -> Figure:
+    """Draw errors over time with changes marked, and their autocorrelation with the band of white noise.
+
+    Parameters
+    ----------
+    places, errors
+        Where each row stands, and its error; NaN where missing.
+    correlations, band
+        Autocorrelation at lags 1, 2, ..., and the bound that white noise keeps to.
+    marks, unit
+        Changes to mark; name of the target.
+    """
+    figure, (over_time, lags) = figures.new_figure(panels=2)
+    kept = thinned(errors)
+    over_time.plot(places[kept], errors[kept], color=COLOURS[0], linewidth=0.7)
+    over_time.axhline(0, color=INK, linewidth=0.8)
+    mark(over_time, marks)
+    _name_axes(over_time, places, f"innovation, {unit}" if unit else "innovation")
+    if marks:
+        figures.legend_above(over_time)
+    numbers = np.arange(1, len(correlations) + 1)
+    lags.fill_between(numbers, -band, band, color=COLOURS[6], alpha=0.25, linewidth=0)
+    lags.bar(numbers, correlations, color=COLOURS[0], width=0.7)
+    lags.axhline(0, color=INK, linewidth=0.8)
+    lags.set_xlabel("lag (rows)")
+    lags.set_ylabel("autocorrelation")
+    return figure
+
+
+def memory(places: Values, states: Values, *, marks: Sequence[Mark] = ()) -> Figure:
+    """Draw the residual memory as a heat map: one line per unit, most active on top."""
+    figure, (axes,) = figures.new_figure()
+    order = np.argsort(states.std(axis=0))
+    axes.xaxis.update_units(places)  # type: ignore[no-untyped-call]  # an image is placed by plain numbers
+    first, last = axes.convert_xunits(places[[0, -1]])  # type: ignore[no-untyped-call]
+    image = axes.imshow(
+        states[:, order].T,
+        aspect="auto",
+        origin="lower",
+        cmap="magma",
+        interpolation="nearest",
+        extent=(float(first), float(last), 0.0, float(states.shape[1])),
+    )
+    for one in marks:
+        axes.axvline(one.noticed, color="#ffffff", linestyle=":", linewidth=1.4)
+    _name_axes(axes, places, "memory unit")
+    bar = figure.colorbar(image, ax=axes, pad=0.01)
+    bar.set_label("state", color=INK)
+    bar.ax.tick_params(colors=INK, labelsize=8)
+    return figure

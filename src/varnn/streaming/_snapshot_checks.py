@@ -1,0 +1,137 @@
+"""Is this the state of a stream of that model? As `varnn.persistence.model_checks`, for snapshots.
+
+A snapshot holds what a stream that has just begun would hold, in the same shapes: so it is held against a
+fresh one, once its number of series is known to be true.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from varnn.data.rules import Rule, listed, names, number, optional, table, text, whole
+from varnn.model.fitted import Fitted
+from varnn.model.intervals import TAUS
+from varnn.model.outliers import FILTER_NUMBERS
+from varnn.persistence.model_checks import Checks, Facts, Numbers, Tensors
+
+_MOST_STATELESS = 100_000  # series of a window of one row, whose states take no room in a file
+_LARGE = 1e120  # of what labels up to 1e100 leave behind
+_LARGEST = {"states": 1e20, "adapter": 1e60}  # of a memory after labels however wild
+_FAST_SUMS = 3  # of an adapter's guard, the last of its numbers
+_COUNT = whole(0, 1 << 53)
+_SNAPSHOT: dict[str, Rule] = {
+    "steps": _COUNT,
+    "n_series": optional(whole(1, 1 << 31)),
+    "time": optional(text),
+    "last_time": optional(text),
+    "monitor": optional(table),
+}
+_MONITOR: dict[str, Rule] = {
+    "coverage": optional(number(0.5, 0.999)),
+    "false_alarms": number(1e-9, 0.01),
+    "warm_up": whole(1, 1 << 53),
+    "memory": whole(1, 1 << 53),
+}
+_MOMENT = Rule(
+    "a kind of moment and a number",
+    lambda one: (
+        isinstance(one, list)
+        and len(one) == 2
+        and one[0] in ("time", "number", "round")
+        and number(-_LARGE, _LARGE).holds(one[1])
+    ),
+)
+_BROUGHT = listed(number(-_LARGE, _LARGE), "five numbers", unique=False, most=5)
+_TOTAL = Rule("five numbers", lambda one: _BROUGHT.holds(one) and len(one) == 5)
+_COMPANIONS: dict[str, Rule] = {
+    "now": optional(_MOMENT),
+    "moments": listed(optional(_MOMENT), "a list of moments", unique=False),
+    "brought": Rule(
+        "five numbers of each series",
+        lambda one: (
+            isinstance(one, Mapping) and all(_BROUGHT.holds(each) and len(each) == 5 for each in one.values())
+        ),
+    ),
+}
+
+
+def check_header(tensors: Tensors, header: Facts, fitted: Fitted, what: str) -> None:
+    """Refuse a snapshot of anything but this model, before memory is set aside for its series."""
+    checks, cell = Checks(what), fitted.architecture
+    checks.facts(header, _SNAPSHOT)
+    if header["monitor"] is not None:
+        checks.facts(header["monitor"], _MONITOR, "monitor: ")
+        if unknown := set(header["monitor"]) - set(_MONITOR):
+            checks.fail(f"its monitor has {sorted(unknown)[0]!r}, which no monitor has")
+    n_series = header["n_series"] or 1
+    sizes = {"E": fitted.n_members, "w-1": fitted.window - 1, "n": n_series}
+    sizes["state"] = cell.memory_size + 1 + cell.activation_memory * cell.hidden_size
+    shape = "w-1,n,state" if fitted.n_members == 1 else "E,w-1,n,state"
+    most = _LARGEST["states"]
+    checks.array(tensors, "states", Numbers(shape, -most, most, kind=("float32",)), sizes)
+    if "pending" in tensors:
+        sizes["D"] = len(fitted.input_names)
+        shape = "D" if header["n_series"] is None else "n,D"
+        checks.array(tensors, "pending", Numbers(shape, missing=True), sizes)
+    if fitted.window == 1 and n_series > _MOST_STATELESS:
+        checks.fail(f"it has {n_series} series, and no states of them")
+
+
+def check_states(tensors: Tensors, fresh: Tensors, fitted: Fitted, what: str) -> None:
+    """Hold the arrays of a snapshot against those of a stream that has just begun."""
+    checks = Checks(what)
+    if not any(name.startswith("recent.") for name in tensors):  # it was taken without a forecaster
+        fresh = {name: one for name, one in fresh.items() if not name.startswith("recent.")}
+    if "known" not in tensors:  # it was taken when streams refused gaps
+        fresh = {name: one for name, one in fresh.items() if name != "known"}
+    before = (
+        "adapter" in tensors and "adapter" in fresh and _is_of_two_sums(tensors["adapter"], fresh["adapter"])
+    )
+    if before:
+        fresh = {**fresh, "adapter": fresh["adapter"][:, :-_FAST_SUMS]}
+    for name, like in fresh.items():
+        most = _LARGEST.get(name, _LARGE)
+        shape, floats = ",".join(map(str, like.shape)), like.dtype.kind == "f"
+        must = Numbers(shape, -most, most, kind=(like.dtype.name,), missing=floats)
+        array = checks.array(tensors, name, must, {str(size): size for size in like.shape})
+        if floats and name != "recent.inputs" and (np.isnan(array) & ~np.isnan(like)).any():
+            checks.fail(f"its array {name!r} holds numbers that are none")
+    if "recipe" in fresh:
+        filtered = FILTER_NUMBERS if fitted.recipe.labels is not None else 0
+        if not np.isin(tensors["recipe"][:, 1 + filtered : 3 + filtered], (0, 1)).all():
+            checks.fail("its array 'recipe' says neither yes nor no")
+        counts = tensors["recipe"][:, 2 : 1 + filtered]  # and a bound: all but the level
+        if (counts < 0).any() or (counts[:, [0, 1, 3, 4][: counts.shape[1]]] > 1 << 53).any():
+            checks.fail("its array 'recipe' holds counts that are none")
+    if "adapter" in fresh and (tensors["adapter"][:, [-1] if before else [-4, -2, -1]] < 0).any():
+        checks.fail("its array 'adapter' holds a sum of squares below zero")
+    if "tracker" in fresh:
+        quantiles, sizes = np.split(tensors["tracker"], [len(TAUS)], axis=1)
+        if (np.diff(quantiles) < 0).any() or (sizes < 0).any():
+            checks.fail("its array 'tracker' holds quantiles that fall, or sizes below zero")
+    if "recent.seen" in fresh and not _COUNT.holds(tensors["recent.seen"][0]):
+        checks.fail("its array 'recent.seen' is no number of rows")
+
+
+def _is_of_two_sums(array: Any, fresh: Any) -> bool:
+    """Tell whether the state of an adapter is from before recent rows were asked."""
+    return bool(array.ndim == 2 and array.shape[1] == fresh.shape[1] - _FAST_SUMS)
+
+
+def check_group(tensors: Tensors, header: Facts, what: str) -> None:
+    """Refuse snapshots of several series whose names and states do not go together."""
+    checks = Checks(what)
+    checks.facts(header, {"series": names})
+    for index in range(len(header["series"])):
+        checks.array(tensors, str(index), Numbers("bytes", kind=("uint8",)), {})
+
+
+def check_companions(header: Facts, what: str) -> None:
+    """Refuse what cannot be the moments of series that see each other."""
+    checks = Checks(what)
+    checks.facts(header, _COMPANIONS)
+    checks.facts(header, {"total": _TOTAL}, all_there=False)  # older ones have none
+    strangers = set(header["brought"]) - set(header["series"])
+    if len(header["moments"]) != len(header["series"]) or strangers:
+        checks.fail("its moments are not those of its series")

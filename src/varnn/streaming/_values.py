@@ -1,0 +1,86 @@
+"""What a caller hands to a stream -> numbers in the order of the model; or words that say what is wrong."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.data.finite import LARGEST
+from varnn.data.odd_input import unmasked
+from varnn.errors import DataError
+
+Doubles = npt.NDArray[np.float64]
+_TOO_LARGE = f"{{}} must be finite and at most {LARGEST:g} in size; {{}}. Correct it, or leave it out."
+
+
+def inputs_of(x: Any, names: Sequence[str], shape: tuple[int, ...]) -> Doubles:
+    """Read x, (D,) or (n, D): numbers in order, or a mapping or a row of a frame by name.
+
+    Examples
+    --------
+    >>> inputs_of({"b": 2, "a": 1}, ["a", "b"], (2,)).tolist()
+    [1.0, 2.0]
+    """
+    if isinstance(x, np.ma.MaskedArray):
+        x = unmasked(x)
+    elif not isinstance(x, np.ndarray) and hasattr(x, "keys"):
+        missing = [name for name in names if name not in x]
+        if missing:
+            raise DataError(f"x must hold every input of the model; it lacks {missing[:5]}.")
+        x = [x[name] for name in names]
+    try:
+        values = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"x must hold numbers only; got {x!r}.") from None
+    if values.shape != shape:
+        raise DataError(f"x must have shape {shape}; got {values.shape}.")
+    return values
+
+
+def label_of(y: Any) -> float:
+    """Read the label of one series; None is NaN.
+
+    Examples
+    --------
+    >>> label_of(None), label_of(3)
+    (nan, 3.0)
+    """
+    try:
+        label = math.nan if y is None else float(y)
+    except (TypeError, ValueError):
+        raise DataError(f"y must be a number, None or NaN; got {y!r}.") from None
+    except OverflowError:  # a whole number beyond any float
+        label = math.inf
+    if abs(label) > LARGEST:
+        raise DataError(_TOO_LARGE.format("y", f"got {label:g}"))
+    return label
+
+
+def labels_of(y: Any, n_series: int | None) -> Doubles:
+    """Read the labels of a fleet, (n,).
+
+    Examples
+    --------
+    >>> labels_of([1, None], 2).tolist()
+    [1.0, nan]
+    """
+    try:
+        labels = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError("y must hold numbers, None or NaN only.") from None
+    if labels.shape != (n_series,):
+        raise DataError(f"y must have shape ({n_series},); got {labels.shape}.")
+    if (np.abs(labels) > LARGEST).any():
+        series = int(np.argmax(np.abs(labels) > LARGEST))
+        raise DataError(_TOO_LARGE.format("y", f"that of series {series} is {labels[series]:g}"))
+    return labels
+
+
+def refuse_huge(values: npt.NDArray[Any]) -> None:
+    """Refuse inputs that a panel would refuse; NaN passes."""
+    beyond = np.abs(values) > LARGEST
+    if beyond.any():
+        place = np.argwhere(beyond)[0].tolist()
+        raise DataError(_TOO_LARGE.format("x", f"position {place} is not"))

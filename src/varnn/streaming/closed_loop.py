@@ -1,0 +1,104 @@
+"""Rows without labels: a model goes on, taking each of its predictions as the label.
+
+Fed with itself a model may run away. Two things keep it near what it knows, the range of the labels it was
+fitted on and goes on from ::
+
+    prediction    within that range, widened by half of it on either side
+    handed on     as the label of its row; of what lies beyond the range itself, half
+
+Within the range nothing is changed. A loop that grows row by row is pulled back each time, and comes to rest.
+"""
+
+import logging
+from dataclasses import replace
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.data.panel import FloatArray, Panel
+from varnn.data.preparation import fill_gaps
+from varnn.errors import DataError
+from varnn.model.calendar import has_clock
+from varnn.model.fitted import Fitted, Tail
+from varnn.streaming.stream import Stream
+
+logger = logging.getLogger(__name__)
+
+_told: WeakSet[Fitted] = WeakSet()  # models that said so; not kept with them, as predicting changes nothing
+WIDENED = 0.5  # of the range of labels, to which predictions may go beyond it on either side
+HANDED_ON = 0.5  # of what a prediction lies beyond it
+
+
+def continue_from_training(model: Fitted, panel: Panel) -> FloatArray:
+    """Predict rows that follow the training rows, with no labels: each prediction is taken as the label.
+
+    Predictions stay within the range of the labels known, widened by half of it on either side.
+
+    Parameters
+    ----------
+    model
+        A fitted model, which keeps the last training rows of each series.
+    panel
+        The rows; their target is not looked at.
+    """
+    pieces = []
+    for index, name in enumerate(panel.ids):
+        if name not in model.tails and not (panel.n_series == 1 == len(model.tails)):
+            raise DataError(
+                f"without labels a prediction goes on after the training rows of its series; series "
+                f"{name!r} was not trained on. Give labels: predict(X, y), or predict(panel)."
+            )
+        tail = model.tails.get(name) or next(iter(model.tails.values()))
+        rows = slice(panel.starts[index], panel.starts[index + 1])
+        if tail.time is not None and has_clock(panel.time) and panel.time is not None:
+            begun, ended = panel.time[rows][0], tail.time[-1]
+            if begun <= ended:
+                logger.warning(
+                    "rows without labels are predicted as if they came after the training rows, which end at "
+                    "%s; these begin at %s. Give their labels to predict them where they are.",
+                    ended,
+                    begun,
+                )
+        pieces.append(
+            continued(model, tail, panel.inputs[rows], None if panel.time is None else panel.time[rows])
+        )
+    return np.concatenate(pieces)
+
+
+def continued(
+    model: Fitted, tail: Tail, inputs: FloatArray, time: npt.NDArray[Any] | None
+) -> npt.NDArray[np.float64]:
+    """Go on after the last training rows of one series."""
+    known = len(tail.target)
+    least, most = model.labels_known
+    low, high = np.fmin.reduce(tail.target, initial=least), np.fmax.reduce(tail.target, initial=most)
+    room = WIDENED * (high - low)
+    joined = Panel.from_arrays(np.concatenate([tail.inputs, inputs]), None)
+    filled = fill_gaps(joined, model.recipe.fill, model.recipe.lead).inputs
+    times: Any = [None] * len(filled)
+    if tail.time is not None and time is not None:
+        times = np.concatenate([tail.time, time.astype(tail.time.dtype)])
+    live = Stream(replace(model, adaptation=None))  # its own predictions have nothing to teach it
+    predictions = np.empty(len(filled))
+    for row, (x, moment) in enumerate(zip(filled, times, strict=True)):
+        live.last_time = None  # what follows the training rows is told by the caller, not by the clock
+        found = live.predict(x, time=moment)
+        if row < known:
+            live.observe(tail.target[row])
+            continue
+        predictions[row] = min(max(found, low - room), high + room)
+        within = min(max(found, low), high)
+        live.observe(within + HANDED_ON * (predictions[row] - within))
+    return predictions[known:]
+
+
+def say_once(model: Fitted) -> None:
+    """Say, the first time for a model, that labels are missing which it would make use of."""
+    if model not in _told:
+        _told.add(model)
+        logger.warning(
+            "predict(X) without labels goes on after the training rows in closed loop: errors add up. With "
+            "labels, predict(X, y) is one step ahead, as are score(X, y) and evaluation.one_step_scorer()."
+        )

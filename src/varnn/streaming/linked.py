@@ -1,0 +1,299 @@
+"""Series that see each other, streamed one row of one series at a time.
+
+A model with ``peers=True`` predicts a row from what the other series that have a row at the same moment had
+shown *before* it: their last labels, how these changed, and what the linear part left unexplained of them.
+A fleet, ``model.stream(n_series=n)``, takes a row of every series at once. Here rows come one by one, so each
+moment keeps what every series brought into it: a series that has its label of the moment already is still
+seen as it was before. ::
+
+    moment t opens        every series expected at t brings (last label, change, innovation)
+    a: x   predict        sees the sum of what the others brought
+    a: y   observe        changes what a brings into t + 1, and nothing at t
+    b: x   predict        sees a as a did itself
+
+Who will have a row at a moment cannot be known at its first row. The series of the moment before are taken to
+come again, unless the caller says who comes (:meth:`Companions.together`): then the numbers are those of
+``model.predict`` whoever is missing.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.data.panel import FloatArray
+from varnn.data.timestamps import moment as moment_of
+from varnn.errors import ConfigError, DataError
+from varnn.model.pipeline import Doubles, Recipe, RecipeStream
+from varnn.streaming._snapshot_checks import check_companions
+from varnn.streaming.by_name import Streams
+from varnn.streaming.stream import Stream
+
+_EPOCH, _TICK = np.datetime64(0, "us"), np.timedelta64(1, "us")
+# What a series brings into a moment, in a form that can be summed over series:
+# last label, its change, whether there is one, innovation of the linear part, whether there is one.
+_NOTHING: Doubles = np.zeros(5)
+
+
+class Moment(NamedTuple):
+    """When a row is: at a time, or in a round of series that come in turn."""
+
+    kind: str  # "time" or "round"
+    value: int  # microseconds since 1970, or the number of the round
+
+
+class Others(NamedTuple):
+    """The other series of a moment, taken as one: means over those that have something to show."""
+
+    last: float = 0.0
+    change: float = 0.0
+    known: bool = False  # whether the two above are there
+    innovation: float = math.nan
+
+    @classmethod
+    def of(cls, brought: Doubles) -> "Others":
+        """Turn the sum of what they brought into means."""
+        last, change, known, innovation, judged = brought.tolist()
+        last, change = (last / known, change / known) if known else (0.0, 0.0)
+        return cls(last, change, known > 0, innovation / judged if judged else math.nan)
+
+
+class RecipeAmongOthers(RecipeStream):
+    """A recipe at work on two series in step, of which the second stands for all the others."""
+
+    def __init__(self, recipe: Recipe, n_inputs: int) -> None:
+        super().__init__(recipe, 2, n_inputs)
+        if self.linear is None:
+            raise ConfigError("peers=True needs linear=True. Fit the model anew.")
+        self._labels = self.linear
+
+    @property
+    def others(self) -> Others:
+        """What the row prepared last saw of them."""
+        labels = self._labels
+        return Others(labels.last[1], labels.change[1], bool(labels.known[1]), self._innovation[1])
+
+    @others.setter
+    def others(self, others: Others) -> None:
+        labels = self._labels
+        labels.last[1], labels.change[1], labels.known[1], self._innovation[1] = others
+
+    def brings(self, *, waiting: bool) -> Doubles:
+        """Give what the first brings into a moment; a label still waited for counts as missing."""
+        labels, innovation = self._labels, self._innovation[0]
+        if not labels.known[0]:
+            return _NOTHING
+        if waiting or math.isnan(innovation):
+            return np.array([labels.last[0], 0.0, 1.0, 0.0, 0.0])
+        return np.array([labels.last[0], labels.change[0], 1.0, innovation, 1.0])
+
+    def prepare(self, inputs: FloatArray, time: Any = None) -> Doubles:
+        """Give a row of the first, (D,), as the network sees it: (1, width), a buffer."""
+        return super().prepare(inputs, time)[:1]
+
+    def observe(self, labels: FloatArray) -> FloatArray:
+        """Take in the label (1,) of the first."""
+        return super().observe(np.array([labels[0], np.nan]))[:1]
+
+
+class Companion(Stream):
+    """One series among others; made by :meth:`Companions.begin`."""
+
+    group: "Companions"
+    moment: Moment | None = None  # of its latest row
+    _recipe: RecipeAmongOthers
+
+    @property
+    def has_had_its_turn(self) -> bool:
+        """Tell whether its row of the present moment is closed."""
+        return self.moment is not None and self.moment == self.group.now and not self._open
+
+    def brings(self) -> Doubles:
+        """Give what it brings into a moment after that of its latest row."""
+        return self._recipe.brings(waiting=self._open)
+
+    def predict(
+        self,
+        x: npt.ArrayLike | Mapping[str, float],
+        *,
+        time: Any = None,
+        interval: float | Sequence[float] | None = None,
+    ) -> Any:
+        """Predict as a stream does, seeing the others; moments must not go back."""
+        with self._guard:
+            place = self.group.place(self, time)
+            seen, self._recipe.others = self._recipe.others, place.others
+            try:
+                answer = super().predict(x, time=time, interval=interval)
+            except Exception:  # what cannot be used changes nothing
+                self._recipe.others = seen
+                self._reopen()
+                raise
+            self.moment = place.moment
+            self.group.take(self, place)
+            return answer
+
+    def observe(self, y: Any) -> Any:
+        """Take in the label of the last x predicted; the others see it from the next moment on."""
+        with self._guard:
+            innovation = super().observe(y)
+            self.group.label_came(self)
+            return innovation
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Refuse to be copied without those it sees."""
+        raise TypeError("a series among others is copied with them: Companions.snapshot() and restore().")
+
+    def _recipe_stream(self, width: int) -> RecipeStream:
+        return RecipeAmongOthers(self.model.recipe, self.n_inputs)
+
+
+class Place(NamedTuple):
+    """A series' place at a moment, before it is taken."""
+
+    moment: Moment
+    brought: dict[Companion, Doubles]  # by each series of the moment
+    total: Doubles  # of that
+    own: Doubles  # what the series itself brings
+    others: Others
+
+
+class Companions(Streams):
+    """Streams of a model with ``peers=True``, by the names of their series.
+
+    Rows come in the order of time, and within a moment in any order. The moment of a row is its ``time``;
+    without times it is its round, and a new round begins when a series comes again.
+
+    Examples
+    --------
+    >>> from varnn import Panel, VARNNRegressor
+    >>> X = np.random.default_rng(0).normal(size=(80, 1))
+    >>> panel = Panel.from_arrays(X, X[:, 0].cumsum(), series=["a"] * 40 + ["b"] * 40)
+    >>> model = VARNNRegressor(peers=True, epochs=1, hidden_size=4).fit(panel)
+    >>> live, predictions = Companions(model), {"a": [], "b": []}
+    >>> live["a"], live["b"] = live.begin(), live.begin()
+    >>> for row in range(40):
+    ...     for name, first in (("a", 0), ("b", 40)):
+    ...         predictions[name].append(live[name].predict(X[first + row]))
+    ...         innovation = live[name].observe(panel.target[first + row])
+    >>> bool(np.allclose(predictions["a"] + predictions["b"], model.predict(panel), atol=1e-4))
+    True
+    """
+
+    kind = Companion
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.now: Moment | None = None  # of the latest row of any series
+        self._brought: dict[Companion, Doubles] = {}  # into it, by those that are there or expected
+        self._total = _NOTHING
+        self._named: list[Companion] | None = None  # within `together`: those that come
+        self._turn = 0  # and the round they come in
+
+    def begin(self) -> Companion:
+        """Give the stream of a series that was not here before."""
+        one = Companion(self.model, workspace=self.workspace)
+        one.group = self
+        return one
+
+    @contextmanager
+    def together(self, names: Iterable[str]) -> Iterator[None]:
+        """Within this context rows of one moment are predicted, of these series and no others."""
+        named = [one for name in names if isinstance(one := self.get(name), Companion)]
+        self._turn = self._round(any(one.has_had_its_turn for one in named))
+        self._named = named  # a series that is new has nothing to bring
+        try:
+            yield
+        finally:
+            self._named = None
+
+    def place(self, one: Companion, time: Any) -> Place:
+        """Find out when a row is and what the others brought there; changes nothing."""
+        moment = self._moment(one, time)
+        brought, total = self._brought, self._total
+        if moment != self.now:
+            expected = self._named
+            if expected is None:
+                expected = [other for other in brought if other.moment == self.now]
+            brought = {other: other.brings() for other in expected}
+            total = np.sum([_NOTHING, *brought.values()], axis=0)
+        if one in brought:
+            return Place(moment, brought, total, brought[one], Others.of(total - brought[one]))
+        return Place(moment, brought, total, one.brings(), Others.of(total))
+
+    def take(self, one: Companion, place: Place) -> None:
+        """Let a series be where it was placed."""
+        self.now, self._brought, self._total = place.moment, place.brought, place.total
+        if one not in self._brought:
+            self._bring(one, place.own)
+
+    def label_came(self, one: Companion) -> None:
+        """Let the present moment see a label of an earlier one, which it was begun without."""
+        if one.moment != self.now and one in self._brought:
+            self._bring(one, one.brings())
+
+    def _bring(self, one: Companion, what: Doubles) -> None:
+        self._total = self._total - self._brought.get(one, _NOTHING) + what
+        self._brought[one] = what
+
+    def _moment(self, one: Companion, time: Any) -> Moment:
+        """Give the moment of a row; refuse one that is over."""
+        now = self.now
+        if time is None:
+            turn = self._turn if self._named is not None else self._round(one.has_had_its_turn)
+            moment = Moment("round", turn)
+        else:
+            moment = Moment("time", int((moment_of(time) - _EPOCH) // _TICK))
+        if now is None:
+            return moment
+        if moment.kind != now.kind:
+            raise DataError(
+                "the rows of series that see each other need a time each, all of one kind, or none of them "
+                f"has one; this one has {_KINDS[moment.kind]} and the one before {_KINDS[now.kind]}."
+            )
+        if moment.value < now.value:
+            raise DataError(
+                f"series that see each other come in the order of time; {time!r} is before the time of the "
+                "row before. Sort the rows."
+            )
+        if one.has_had_its_turn and moment == now:
+            raise DataError(f"a series has one row at a time; this one has had its label of {time!r}.")
+        return moment
+
+    def _round(self, again: bool) -> int:
+        """Give the number of the present round, or of the next one if a series comes again."""
+        if self.now is None or self.now.kind != "round":
+            return 0
+        return int(self.now.value) + again
+
+    def _facts(self) -> dict[str, Any]:
+        names = {one: name for name, one in self.items()}
+        return {
+            "now": self.now,
+            "moments": [one.moment for one in self.values() if isinstance(one, Companion)],
+            "brought": {names[one]: what.tolist() for one, what in self._brought.items() if one in names},
+            "total": self._total.tolist(),  # as it was summed up: another order of sums rounds differently
+        }
+
+    def _take_over(self, facts: dict[str, Any], what: str) -> None:
+        check_companions(facts, what)
+
+        def moment(pair: Any) -> Moment | None:
+            return None if pair is None else Moment(*pair)
+
+        self.now = moment(facts["now"])
+        for one, pair in zip(self.values(), facts["moments"], strict=True):
+            if isinstance(one, Companion):
+                one.group, one.moment = self, moment(pair)
+        for name, what in facts["brought"].items():
+            one = self[name]
+            if isinstance(one, Companion):
+                self._bring(one, np.array(what))
+        if "total" in facts:  # older snapshots have none
+            self._total = np.array(facts["total"])
+
+
+_KINDS = {"time": "a date", "number": "a number", "round": "no time"}

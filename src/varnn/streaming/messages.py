@@ -1,0 +1,120 @@
+"""What a program may ask of a stream, as plain values, and what it is answered.
+
+::
+
+    {"series": "a", "x": {"heat": 20.5}, "time": "2026-11-15T07:30", "interval": 0.9}   predict
+    {"series": "a", "y": 60.0}                                                           observe
+    {"series": "a", "x": [20.9], "y": 63.0}                                              both, in that order
+
+Everything about a message that can be wrong is found before it changes anything. Answers hold no NaN and no
+infinity, which JSON does not have: None stands for them.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any
+
+from varnn.data.finite import LARGEST
+from varnn.data.rules import shown
+from varnn.errors import DataError
+from varnn.streaming.stream import Stream
+
+LONGEST_NAME = 200  # characters of a series' name, or of a key
+_MOST_LEVELS = 20
+_FIELDS = {"series", "x", "y", "time", "interval", "seq", "key"}
+_NUMBERS = {int, float, type(None)}  # not bool, which Python takes for a number
+
+
+def check_name(message: Mapping[str, Any]) -> None:
+    """Refuse what cannot be the name of a series.
+
+    Examples
+    --------
+    >>> check_name({"series": "a"})
+    """
+    name = message.get("series")
+    if type(name) not in (str, int, type(None)) or len(str(name)[: LONGEST_NAME + 1]) > LONGEST_NAME:
+        raise DataError(
+            f"series must be a text of at most {LONGEST_NAME} characters, a whole number, or left out; "
+            f"got {shown(name)}."
+        )
+
+
+def check(message: Mapping[str, Any]) -> None:
+    """Refuse a message that has something of the wrong kind in it.
+
+    Examples
+    --------
+    >>> check({"series": "a", "x": [1.0, None], "y": 2})
+    >>> check({"x": [True]})
+    Traceback (most recent call last):
+    ...
+    varnn.errors.DataError: x must hold numbers only, by name or as a list; got [True].
+    """
+    for unknown in message.keys() - _FIELDS:  # what else a program has to say is no matter
+        if meant := _meant(unknown):
+            raise DataError(f"a message has no field {shown(unknown)}. Did you mean {meant!r}?")
+    if "x" not in message and "y" not in message:
+        raise DataError("a message must be an object with 'x', 'y' or both.")
+    if "x" in message:
+        x = message["x"]
+        values = x.values() if isinstance(x, dict) else x
+        if not isinstance(x, list | dict) or not set(map(type, values)) <= _NUMBERS:
+            raise DataError(f"x must hold numbers only, by name or as a list; got {shown(x)}.")
+        interval = message.get("interval")
+        if isinstance(interval, list) and len(interval) > _MOST_LEVELS:
+            raise DataError(f"interval must hold at most {_MOST_LEVELS} levels; got {len(interval)}.")
+    if "y" in message:
+        y = message["y"]
+        if type(y) not in _NUMBERS:
+            raise DataError(f"y must be a number, or null where the label is missing; got {shown(y)}.")
+        if y is not None and abs(y) > LARGEST:
+            raise DataError(f"y must be finite and at most {LARGEST:g} in size; got {shown(y)}.")
+
+
+@lru_cache(maxsize=1000)
+def _meant(name: str) -> str | None:
+    """Give the field that a misspelt name stands for: a label in "Y" would be lost without a word."""
+    close = get_close_matches(name.lower(), _FIELDS, n=1, cutoff=0.8)
+    return close[0] if close else None
+
+
+def respond(live: Stream, message: Mapping[str, Any]) -> dict[str, Any]:
+    """Predict, observe, or both in that order; a message that was checked changes all or nothing."""
+    answer: dict[str, Any] = {}
+    if "x" in message:
+        interval = message.get("interval")
+        found = live.predict(message["x"], time=message.get("time"), interval=interval)
+        if interval is None:
+            answer["prediction"] = _finite(found)
+        else:
+            answer["prediction"] = _finite(found.prediction)
+            answer["lower"], answer["upper"] = _finite(found.lower.tolist()), _finite(found.upper.tolist())
+    if "y" in message:
+        answer["innovation"] = _finite(live.observe(message["y"]))
+        if live.events:
+            answer["events"] = [
+                {"kind": one.kind, "row": one.row, "began": one.began, "size": _finite(one.size)}
+                for one in live.events
+            ]
+    return answer
+
+
+def name_of(message: Mapping[str, Any]) -> str:
+    """Give the name of a message's series as JSON, so that the series 1 and "1" stay apart.
+
+    Examples
+    --------
+    >>> name_of({"series": 1}), name_of({"series": "1"}), name_of({})
+    ('1', '"1"', 'null')
+    """
+    return json.dumps(message.get("series"))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    return value if math.isfinite(value) else None

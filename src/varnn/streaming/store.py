@@ -1,0 +1,452 @@
+"""Series by name that answer messages, each on its own or linked; on disk, if a file is given.
+
+With a file, nothing that was answered is lost: messages and answers are kept before an answer is sent, in
+groups. ::
+
+    for message in those that are there:  store.answer(message)
+    store.commit()                        one transaction (`varnn.streaming._journal`)
+    send the answers
+
+A stream killed at any point goes on from the file with the very numbers it would have given. A message that
+is sent again is known by its ``seq``, which every answer carries and which counts the messages of a series
+that were taken, or by a ``key`` of the sender's own; it is answered as it was, and changes nothing.
+
+Why messages, and not states, are written each time: the state of a default model is some 40 kB a series, a
+message some 300 bytes. A state follows from an earlier one and the messages since, to the last bit, so that
+it is enough to write it once in ``EVERY`` messages of a series; going on costs as many steps at most. Where a
+group holds more of a series than its state takes, the state is written, and not the messages.
+
+Series that were not used for longest leave memory once there are more than ``in_memory``; they come back from
+the file when they are asked for. Linked series (``peers=True``) have one state, of all together, and stay.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from varnn.data.files import check_writable
+from varnn.data.rules import shown
+from varnn.errors import ConfigError, DataError, ModelFileError
+from varnn.streaming._cell import Guard
+from varnn.streaming._journal import Answer, Entry, Group, Journal, Known, State, is_journal, make
+from varnn.streaming.by_name import Streams
+from varnn.streaming.linked import Companions
+from varnn.streaming.messages import LONGEST_NAME, check, check_name, name_of, respond
+from varnn.streaming.stream import Stream
+
+EVERY = 500  # messages of a series between two states of it
+_REPLAYED = 32  # messages that are sooner done again than a state is written and read
+_MOST_ON_DISK, _MOST_IN_MEMORY = 100_000, 10_000  # series
+_LONGEST_ERROR = 500  # characters
+_LEAST_NOTED = 20_000  # characters of messages that take as long to write as a small state
+_ALL = 0  # scope of series that are linked
+
+
+class Store:
+    """Streams of one model by name, answering messages.
+
+    It belongs to one thread at a time, as its streams do.
+
+    Parameters
+    ----------
+    model
+        A fitted ``VARNNRegressor``, or its ``fitted_``.
+    path
+        File to keep everything in and to go on from; None for memory alone. A snapshot of ``Streams`` or
+        ``Companions`` there, as earlier versions wrote it, is taken over.
+    in_memory
+        Series held in memory, where there is a file.
+    most_series
+        Series taken; messages of more are refused. None is 100,000, or 10,000 where all are in memory.
+    answers
+        Answers kept for each series, at least, for messages that are sent again.
+    most_together
+        Messages in a list.
+    watch
+        Settings of ``Stream.watch``, for answers to have ``events``; None not to watch.
+    synchronous
+        Whether answers outlive a loss of power, too.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from varnn import VARNNRegressor
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> model = VARNNRegressor(epochs=1, hidden_size=4).fit(X, X[:, 0])
+    >>> path = Path(tempfile.mkdtemp()) / "live.state"
+    >>> store = Store(model, path)
+    >>> first = store.answer({"series": "north", "x": [0.1, 0.2], "y": 0.3, "seq": 1})
+    >>> store.commit()                                   # now it may be sent
+    >>> store.close()
+    >>> with Store(model, path) as again:
+    ...     again.answer({"series": "north", "x": [0.1, 0.2], "y": 0.3, "seq": 1}) == first
+    True
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        path: str | Path | None = None,
+        *,
+        in_memory: int = 1000,
+        most_series: int | None = None,
+        answers: int = 1000,
+        most_together: int = 10_000,
+        watch: Mapping[str, Any] | None = None,
+        synchronous: bool = True,
+    ) -> None:
+        if most_series is None:
+            most_series = _MOST_IN_MEMORY if path is None else _MOST_ON_DISK
+        if min(in_memory, most_series, answers, most_together) < 1:
+            raise ConfigError("in_memory, most_series, answers and most_together must be at least 1.")
+        fitted = getattr(model, "fitted_", model)
+        self._linked = bool(fitted.recipe.peers)
+        self.streams: Streams = Companions(fitted) if self._linked else Streams(fitted)
+        self._in_memory, self._most_series, self._kept = in_memory, most_series, answers
+        self._most_together = most_together
+        self._watch = None if watch is None else dict(watch)
+        self._series: dict[str, Known] = {}  # those in memory; the one used last comes last
+        self._since: dict[int, int] = {}  # messages since the state of a scope was kept
+        self._noted: dict[int, int] = {}  # characters of a scope's messages in the group
+        self._state_size = 0  # bytes of the last one
+        self._pruned: dict[int, int] = {}  # number up to which a series' answers were dropped
+        self._entry = 0  # of linked series: their last line
+        self._group = _nothing()
+        self._new: dict[tuple[int, int | str], str] = {}  # answers of the group, by number and by key
+        self._journal: Journal | None = None
+        self._guard = Guard()
+        self.n_series = 0
+        if path is not None:
+            self._open(Path(path), fitted.fingerprint, synchronous=synchronous)
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def answer(self, message: Any, text: str | None = None) -> dict[str, Any]:
+        """Answer one message; with an ``error`` it has changed nothing. Send it after :meth:`commit`.
+
+        Parameters
+        ----------
+        message
+            An object as `varnn.streaming.messages` has it, with ``seq`` or ``key`` where it may be sent
+            again.
+        text
+            The same as JSON, if at hand.
+        """
+        if not isinstance(message, dict):
+            return {"error": "a message must be an object with 'x', 'y' or both."}
+        with self._guard:
+            taken: list[dict[str, Any]] = []
+            answer = self._answer(message, taken, text)
+            if taken and self._linked and self._journal is not None:
+                self._note_line(f"[[{text or json.dumps(message)}], null]", 1)
+            return answer
+
+    def answer_all(self, messages: Sequence[Any]) -> dict[str, Any] | list[dict[str, Any]]:
+        """Answer the messages of one list: where series are linked, the rows of one moment and no others."""
+        if not messages or not all(isinstance(one, dict) for one in messages):
+            return {"error": "a list must hold objects with 'x', 'y' or both."}
+        if len(messages) > self._most_together:
+            return {"error": f"a list may hold {self._most_together} messages; got {len(messages)}."}
+        with self._guard:
+            if not self._linked:
+                return [self._answer(one, [], None) for one in messages]
+            return self._answer_moment(messages)
+
+    def _answer_moment(self, messages: Sequence[dict[str, Any]]) -> dict[str, Any] | list[dict[str, Any]]:
+        asking = [one for one in messages if "x" in one and not self._is_known(one)]
+        times = {json.dumps(one.get("time")) for one in asking}
+        if len(times) > 1:
+            return {"error": f"a list holds the rows of one time; this one has {len(times)}."}
+        taken: list[dict[str, Any]] = []
+        with self._together(asking):
+            answers = [self._answer(one, taken, None) for one in messages]
+        if taken and self._journal is not None:
+            # Who asked matters, also of those that could not be answered.
+            asked = [name_of(one) for one in asking]
+            self._note_line(json.dumps([taken, asked]), len(taken))
+        return answers
+
+    def commit(self) -> None:
+        """Keep what was answered since the last commit: all of it or, with an error, nothing."""
+        with self._guard:
+            self._commit()
+
+    def _commit(self) -> None:
+        journal, group = self._journal, self._group
+        if journal is None:
+            return
+        # Also without news: what was refused, or answered again, may have brought series into memory.
+        too_many = 0 if self._linked else max(0, len(self._series) - self._in_memory)
+        if not too_many and not group.series:
+            return
+        surplus = list(islice(self._series, too_many))
+        self._add_states(surplus, group)
+        covered = {one.scope for one in group.states}
+        journal.write(group._replace(entries=[one for one in group.entries if one.scope not in covered]))
+        for name in surplus:
+            known = self._series.pop(name)
+            del self.streams[name]
+            self._since.pop(known.id, None)
+            self._pruned.pop(known.id, None)
+        self._group, self._new, self._noted = _nothing(), {}, {}
+
+    def close(self) -> None:
+        """Commit, and keep the states of all series, so that the next start is quick."""
+        if self._journal is None:
+            return
+        try:
+            self.commit()
+            due = [
+                State(scope, entry, self._state_of(scope, name))
+                for scope, entry, name in self._scopes()
+                if self._since.get(scope, 0) > _REPLAYED
+            ]
+            if due:
+                self._journal.write(_nothing()._replace(states=due))
+        finally:
+            self._journal.close()
+            self._journal = None
+
+    # -- one message ---------------------------------------------------------------------------------
+
+    def _answer(
+        self, message: dict[str, Any], taken: list[dict[str, Any]], text: str | None
+    ) -> dict[str, Any]:
+        """Answer a message; put it with those taken if it is new and was of use."""
+        answer: dict[str, Any] = {}
+        try:
+            check_name(message)
+            if message.get("series") is not None:
+                answer["series"] = message["series"]
+            check(message)
+            name = name_of(message)
+            known = self._look_up(name)
+            key = self._checked_key(message)
+            if known is not None and (again := self._again(known, message, key)) is not None:
+                return again
+            seq = self._next(known, message)
+            if known is None and self.n_series >= self._most_series:
+                raise DataError(
+                    f"{self._most_series} series are here, and that is the limit; "
+                    f"{shown(message.get('series'))} is not one of them. Raise the limit, or check the names."
+                )
+            live = self.streams.get(name) or self._begun()
+            found = respond(live, message)
+        except ModelFileError:  # of what is on disk, not of the message
+            raise
+        except (ValueError, OverflowError) as error:  # our own errors about data, and numbers without end
+            answer["error"] = str(error)[:_LONGEST_ERROR]
+            return answer
+        if known is None:
+            self.n_series += 1
+            known = Known(self.n_series, 0)
+            self.streams[name] = live
+        taken.append(message)
+        known = known._replace(seq=seq)
+        self._series.pop(name, None)
+        self._series[name] = known  # as the one used last
+        if self._journal is not None:
+            answer["seq"] = seq
+        answer |= found
+        if self._journal is not None:
+            if not self._linked:
+                self._note(known.id, seq, text or json.dumps(message), 1)
+            self._keep(name, known, key, json.dumps(answer))
+        return answer
+
+    def _begun(self) -> Stream:
+        live = self.streams.begin()
+        if self._watch is not None:
+            live.watch(**self._watch)
+        return live
+
+    def _look_up(self, name: str) -> Known | None:
+        """Find a series, and bring it back into memory if it was here before."""
+        known = self._series.get(name)
+        if known is None and self._journal is not None and not self._linked:
+            known = self._journal.find(name)
+            if known is not None:
+                self._bring_back(known.id, name)
+                self._series[name] = known
+        return known
+
+    def _checked_key(self, message: Mapping[str, Any]) -> str | None:
+        seq, key = message.get("seq"), message.get("key")
+        if (seq is not None or key is not None) and self._journal is None:
+            raise DataError("seq and key are for streams that are kept on disk; this one is not (--state).")
+        if key is not None and (not isinstance(key, str) or not 0 < len(key) <= LONGEST_NAME):
+            raise DataError(f"key must be a text of 1 to {LONGEST_NAME} characters; got {shown(key)}.")
+        if seq is not None and (type(seq) is not int or not 0 < seq < 2**62):
+            raise DataError(f"seq must be a whole number from 1 to 2^62; got {shown(seq)}.")
+        return None if key is None else json.dumps(key)  # ASCII: not all that Python takes for text is text
+
+    def _next(self, known: Known | None, message: Mapping[str, Any]) -> int:
+        coming = 1 if known is None else known.seq + 1
+        seq = message.get("seq", coming)
+        if seq not in (None, coming):
+            raise DataError(f"the next message of this series has seq {coming}; got {seq}. Go on from there.")
+        return coming
+
+    def _again(self, known: Known, message: Mapping[str, Any], key: str | None) -> dict[str, Any] | None:
+        """Give the answer of a message that was answered before; None if it is a new one."""
+        seq, journal = message.get("seq"), self._journal
+        if journal is None or (seq is None and key is None) or (seq is not None and seq > known.seq):
+            return None
+        if seq is not None:
+            text = self._new.get((known.id, seq)) or journal.answer(known.id, seq)
+            if text is None:
+                raise DataError(
+                    f"message {seq} of this series was answered before, and its answer is no longer kept; "
+                    f"the next one has seq {known.seq + 1}."
+                )
+        else:
+            text = self._new.get((known.id, str(key))) or journal.answer_by_key(known.id, str(key))
+        return None if text is None else dict(json.loads(text))
+
+    def _is_known(self, message: dict[str, Any]) -> bool:
+        """Tell whether a message was answered before, of linked series."""
+        try:
+            check(message)
+            known, key = self._series.get(name_of(message)), self._checked_key(message)
+            return known is not None and self._again(known, message, key) is not None
+        except (ValueError, OverflowError):
+            return False
+
+    # -- what is kept --------------------------------------------------------------------------------
+
+    def _note_line(self, text: str, rows: int) -> None:
+        self._entry += 1
+        self._note(_ALL, self._entry, text, rows)
+
+    def _note(self, scope: int, entry: int, text: str, rows: int) -> None:
+        self._group.entries.append(Entry(scope, entry, text))
+        self._since[scope] = self._since.get(scope, 0) + rows
+        self._noted[scope] = self._noted.get(scope, 0) + len(text)
+
+    def _keep(self, name: str, known: Known, key: str | None, text: str) -> None:
+        group = self._group
+        group.series[name] = known
+        group.answers.append(Answer(known.id, known.seq, key, text))
+        self._new[known.id, known.seq] = text
+        if key is not None:
+            self._new[known.id, key] = text
+
+    def _add_states(self, leaving: Sequence[str], group: Group) -> None:
+        """Add the states that are due, and those of series that leave memory; drop the oldest answers."""
+        for scope, entry, name in self._scopes(group):
+            every = EVERY * len(self.streams) if self._linked else EVERY
+            most = max(self._state_size, _LEAST_NOTED)
+            if self._since.get(scope, 0) >= every or self._noted.get(scope, 0) > most:
+                group.states.append(State(scope, entry, self._state_of(scope, name)))
+                self._since[scope], self._state_size = 0, len(group.states[-1].state)
+        for name in leaving:
+            known = self._series[name]
+            if self._since.get(known.id, 0) > _REPLAYED:
+                group.states.append(State(known.id, known.seq, self.streams[name].snapshot()))
+        for known in group.series.values():
+            last = known.seq - self._kept
+            if last - self._pruned.get(known.id, 0) >= min(self._kept, EVERY):
+                group.answered[known.id] = self._pruned[known.id] = last
+
+    def _scopes(self, group: Group | None = None) -> Iterator[tuple[int, int, str]]:
+        """Go through what has a state of its own, in a group or all: its scope, last entry and name."""
+        if self._linked:
+            yield _ALL, self._entry, ""
+            return
+        for name, known in (self._series if group is None else group.series).items():
+            yield known.id, known.seq, name
+
+    def _state_of(self, scope: int, name: str) -> bytes:
+        return self.streams.snapshot() if scope == _ALL else self.streams[name].snapshot()
+
+    # -- going on ------------------------------------------------------------------------------------
+
+    def _open(self, path: Path, model: str, *, synchronous: bool) -> None:
+        check_writable(path)
+        path = path.resolve()
+        self._journal = Journal(
+            path, model, synchronous=synchronous, first=lambda: self._take_over(path, model)
+        )
+        try:
+            self.n_series = self._journal.size
+            if self._linked:
+                self._series = dict(self._journal.names())
+                self._bring_back(_ALL, "")
+        except BaseException:
+            self._journal.close()
+            raise
+
+    def _take_over(self, path: Path, model: str) -> None:
+        """Turn a snapshot that an earlier version wrote into a journal, in its place."""
+        if is_journal(path):
+            return
+        old = type(self.streams).restore(self.streams.model, path.read_bytes(), f"{str(path)!r}")
+        group = _nothing()
+        for index, (name, live) in enumerate(old.items(), start=1):
+            group.series[name] = Known(index, 0)
+            if not self._linked:
+                group.states.append(State(index, 0, live.snapshot()))
+        if self._linked:
+            group.states.append(State(_ALL, 0, old.snapshot()))
+        make(path, model, [group])
+
+    def _bring_back(self, scope: int, name: str) -> None:
+        """Bring a scope back into memory: its state, and the messages since."""
+        if self._journal is None:
+            return
+        state, entries = self._journal.since(scope)
+        if scope == _ALL:
+            if state is not None:
+                self.streams = type(self.streams).restore(self.streams.model, state.state)
+                self._entry = state.entry
+            for live in self.streams.values():
+                self._watched(live)
+        else:
+            live = self.streams.begin() if state is None else self.streams.bring_back(state.state)
+            self._watched(live)
+            self.streams[name] = live
+        self._since[scope] = len(entries)
+        for one in entries:
+            try:
+                self._do_again(scope, json.loads(one.message), name)
+            except (ValueError, OverflowError) as error:
+                raise ModelFileError(
+                    f"message {one.entry} of {name or 'linked series'} was taken once and is refused now: "
+                    f"{error} Go on with the version of the library that wrote the file, or begin a new one."
+                ) from None
+            self._entry = one.entry if scope == _ALL else self._entry
+
+    def _do_again(self, scope: int, message: Any, name: str) -> None:
+        if scope != _ALL:
+            respond(self.streams[name], message)
+            return
+        rows, asked = message  # of a line, and the series in its list; None if it was no list
+        with self._together([{"series": json.loads(one)} for one in asked or ()]):
+            for row in rows:
+                live = self.streams.get(name_of(row)) or self._begun()
+                respond(live, row)
+                self.streams[name_of(row)] = live
+
+    def _together(self, asking: Sequence[Mapping[str, Any]]) -> Any:
+        if not asking or not isinstance(self.streams, Companions):
+            return nullcontext()
+        return self.streams.together([name_of(one) for one in asking])
+
+    def _watched(self, live: Stream) -> None:
+        """Let a stream be watched as this store is."""
+        if self._watch is None:
+            live.monitor, live.events = None, []
+        elif live.monitor is None:
+            live.watch(**self._watch)
+
+
+def _nothing() -> Group:
+    return Group({}, [], [], [], {})

@@ -1,0 +1,499 @@
+"""predict / observe, one step at a time, on NumPy alone.
+
+A batch prediction of row t starts its memory at zero, w - 1 rows earlier. To give the same number
+without going over w rows again, a stream carries w states side by side, one per window that is
+under way: each step advances all of them as rows of one small product, reads the prediction from
+the oldest, and starts a new one. `varnn.streaming._cell` does the arithmetic; here is what surrounds it:
+checks, units, missing labels, snapshots, and the blocks a fleet is cut into.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn.data.finite import LARGEST
+from varnn.data.panel import FloatArray
+from varnn.data.preparation import LIMIT
+from varnn.data.rules import optional, whole
+from varnn.data.timestamps import moment, read_back
+from varnn.errors import ConfigError, DataError, ModelFileError
+from varnn.model.adaptation import Adapter
+from varnn.model.fitted import Fitted
+from varnn.model.forecast import Forecast, Forecaster
+from varnn.model.forecast.recent import Recent
+from varnn.model.intervals import Interval, Tracker, check_levels, known_spread
+from varnn.model.pipeline import RecipeStream
+from varnn.monitoring.monitor import Event, Monitor
+from varnn.persistence import model_file
+from varnn.streaming._cell import Workspace
+from varnn.streaming._snapshot_checks import check_header, check_states
+from varnn.streaming._values import inputs_of, label_of, labels_of, refuse_huge
+
+_FARTHEST = np.timedelta64(3653, "D")  # that a row may lie after the one before: a mistyped year is farther
+_BLOCK = 128  # series at a time: with a window of 5 and 128 hidden units they fit into 1 MB of cache
+
+
+class Stream:
+    """A fitted model at work on live data; made by ``model.stream()``.
+
+    ``predict(x)`` may be called any number of times; ``observe(y)`` then closes the step with the
+    label of the last x predicted. The results are those of ``model.predict`` on the same rows.
+
+    A stream belongs to one thread: calls of two threads at the same time are refused (``ThreadError``). Where
+    threads take turns, put a lock around it.
+
+    Parameters
+    ----------
+    model
+        A fitted ``VARNNRegressor``, or its ``fitted_``.
+    n_series
+        None for one series: x is (D,), y a number. Otherwise n series in step: (n, D) and (n,).
+    forecaster
+        What looks several rows ahead, if anything does; a ``VARNNRegressor`` brings its own.
+    workspace
+        Weights and buffers to share with other streams of the model, all in one thread; None for its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from varnn import VARNNRegressor
+    >>> X, y = np.random.default_rng(0).normal(size=(2, 60, 1))
+    >>> model = VARNNRegressor(epochs=1, hidden_size=4).fit(X, y[:, 0])
+    >>> live = model.stream()
+    >>> predictions = []
+    >>> for x, label in zip(X, y[:, 0]):
+    ...     predictions.append(live.predict(x))
+    ...     innovation = live.observe(label)
+    >>> bool(np.allclose(predictions, model.predict(X, y[:, 0]), atol=1e-5))
+    True
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        n_series: int | None = None,
+        forecaster: Forecaster | None = None,
+        *,
+        workspace: Workspace | None = None,
+    ) -> None:
+        if wrong := optional(whole(1)).broken("n_series", n_series):
+            raise ConfigError(wrong)
+        self.model: Fitted = getattr(model, "fitted_", model)
+        self.forecaster: Forecaster | None = forecaster or getattr(model, "forecaster_", None)
+        self.n_series = n_series
+        self.steps = 0  # rows observed so far
+        self.monitor: Monitor | None = None  # see `watch`
+        self.events: list[Event] = []  # what the monitor noticed at the last label
+        self.last_time: np.datetime64 | None = None  # of the latest row observed that had one
+        self._open = False  # whether an x was predicted and waits for its label
+        self._answer: Any = math.nan
+        fitted = self.model
+        self._workspace = workspace or Workspace(fitted.architecture, fitted.weights, fitted.window)
+        self._guard = self._workspace.guard
+        self._acquire, self._release = self._guard.acquire, self._guard.release
+        self._lay_out()
+
+    @property
+    def n_inputs(self) -> int:
+        """Length of one x."""
+        return len(self.model.input_names)
+
+    def predict(
+        self,
+        x: npt.ArrayLike | Mapping[str, float],
+        *,
+        time: Any = None,
+        interval: float | Sequence[float] | None = None,
+    ) -> Any:
+        """Predict the label of x from what was observed so far; changes nothing that is observed.
+
+        Parameters
+        ----------
+        x
+            Inputs in the order of ``model.feature_names_in_``, or (one series) a mapping by name:
+            (D,) for one series, (n, D) for a fleet. Missing inputs (NaN, None) are filled as in
+            ``model.predict``: with ``fill="forward"`` by the last value known of that series, before any by
+            the mean of the training rows; with "zero" by 0. With "none" they are refused, and with
+            "interpolate", too: it would have to know the value after the gap.
+        time
+            Moment of x, as `varnn.data.timestamps.moment` reads it; later than that of the last row observed.
+            Needed by a model that sees the time of day or week.
+        interval
+            Level, or levels, of intervals to give with the prediction.
+
+        Returns
+        -------
+        float or array of shape (n,)
+            In the target's units; with ``interval`` an :class:`~varnn.model.intervals.Interval`.
+        """
+        levels = None if interval is None else check_levels(interval)
+        if levels is not None:
+            known_spread(self.model.spread)
+        when = None if time is None else self._later(time)
+        if not self._acquire(False):  # not `with self._guard`: that takes four times as long
+            raise self._guard.error()
+        try:
+            self._advance(inputs_of(x, self.model.input_names, self._shape), when)
+            if levels is not None and self._tracker is not None:
+                several = isinstance(interval, Sequence | np.ndarray)
+                return self._interval(self._tracker, levels, several=several)
+            # A fleet's caller gets an array of its own: writing into it must not change the innovation.
+            return self._answer if self.n_series is None else self._answer.copy()
+        finally:
+            self._release()
+
+    def observe(self, y: Any) -> Any:
+        """Take in the label of the last x predicted; NaN or None holds the memory.
+
+        Returns
+        -------
+        float or array of shape (n,)
+            The innovation y - y_hat in the target's units, NaN where the label is missing.
+        """
+        if not self._open:
+            raise DataError(
+                "observe(y) closes a step that predict(x) opened; no x was predicted since the last "
+                "observe. Call predict(x) first."
+            )
+        if not self._acquire(False):
+            raise self._guard.error()
+        try:
+            return self._close(y)
+        finally:
+            self._release()
+
+    def _close(self, y: Any) -> Any:
+        labels = label_of(y) if self.n_series is None else labels_of(y, self.n_series)
+        innovation = labels - self._answer
+        if self.monitor is not None:
+            self.events = self._noticed(self.monitor, innovation)
+        if self._tracker is not None:
+            self._tracker.observe(np.atleast_1d(innovation))
+        self._remember(labels)
+        if self._recent is not None:
+            self._recent.add(self._given, labels, self._time)
+        np.copyto(self._known, self._x)
+        self.steps += 1
+        self._open = False
+        if self._time is not None:
+            self.last_time = self._time
+        return innovation
+
+    def forecast(
+        self,
+        horizon: int | None = None,
+        *,
+        inputs: npt.ArrayLike | None = None,
+        interval: float | Sequence[float] | None = None,
+    ) -> Forecast:
+        """Forecast the rows after the last one observed, as ``model.forecast`` does; changes nothing.
+
+        Parameters
+        ----------
+        horizon
+            Rows ahead; None is the ``horizon`` the model was fitted with.
+        inputs
+            Coming values of the inputs known in the future: (H, inputs), for a fleet (n, H, inputs).
+        interval
+            Level, or levels, of intervals.
+        """
+        if self.forecaster is None or self._recent is None:
+            raise ConfigError(
+                "this stream's model was fitted for one row ahead. Fit with horizon=..., for example 24."
+            )
+        rows = self._recent.panel(self.model.input_names, self.model.target_name)
+        return self.forecaster.forecast(rows, horizon=horizon, inputs=inputs, interval=interval)
+
+    def watch(self, *, coverage: float | None = None, **settings: Any) -> None:
+        """Look out for changes from here on: each ``observe`` then leaves what it noticed in ``events``.
+
+        Parameters
+        ----------
+        coverage
+            Level of intervals, such as 0.9, to watch the coverage of; they need not be asked for.
+        settings
+            Those of :class:`~varnn.monitoring.monitor.Monitor`: ``false_alarms``, ``warm_up``, ``memory``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from varnn import VARNNRegressor
+        >>> X = np.random.default_rng(0).normal(size=(800, 2))
+        >>> y = X[:, 0] + 0.1 * X[:, 1] * np.where(np.arange(800) < 600, 1, 5)
+        >>> model = VARNNRegressor(epochs=1, hidden_size=4).fit(X[:400, :1], y[:400])
+        >>> live = model.stream()
+        >>> live.watch()
+        >>> for x, label in zip(X[400:, :1], y[400:]):
+        ...     y_hat, innovation = live.predict(x), live.observe(label)
+        ...     for event in live.events:
+        ...         print(event.kind, event.row > 200)
+        variance change True
+        """
+        if coverage is not None:
+            known_spread(self.model.spread)
+        self.monitor = Monitor(self.n_series or 1, coverage=coverage, **settings)
+        self.monitor.rows = self.steps  # events are counted as the stream's rows are
+        self.events = []
+
+    def snapshot(self) -> bytes:
+        """Give the whole state as bytes, to go on elsewhere with :meth:`restore`."""
+        with self._guard:
+            return self._packed()
+
+    def _packed(self) -> bytes:
+        tensors = self._states()
+        if self._open:
+            tensors["pending"] = self._given
+        header = {
+            "time": None if self._time is None else str(self._time),
+            "last_time": None if self.last_time is None else str(self.last_time),
+            "format": model_file.FORMAT,
+            "steps": self.steps,
+            "n_series": self.n_series,
+            "monitor": None if self.monitor is None else self.monitor.settings(),
+            "model": self.model.fingerprint,
+        }
+        return model_file.to_bytes(tensors, header)
+
+    def _states(self) -> dict[str, npt.NDArray[Any]]:
+        """Give the arrays of a snapshot, but for an x that waits for its label."""
+        tensors = {"states": np.concatenate([block.state() for block in self._blocks], axis=-2)}
+        if self._recipe is not None:
+            tensors["recipe"] = self._recipe.state()
+        if self._adapter is not None:
+            tensors["adapter"] = self._adapter.state()
+        if self._tracker is not None:
+            tensors["tracker"] = self._tracker.state()
+        if self.monitor is not None:
+            tensors["monitor"] = self.monitor.state()
+        if self._recent is not None:
+            tensors |= {f"recent.{name}": array for name, array in self._recent.state().items()}
+        return {**tensors, "known": self._known}
+
+    @classmethod
+    def restore(
+        cls,
+        model: Any,
+        blob: bytes,
+        forecaster: Forecaster | None = None,
+        *,
+        workspace: Workspace | None = None,
+    ) -> "Stream":
+        """Go on from a snapshot, with the model it was taken from.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from varnn import VARNNRegressor
+        >>> X = np.random.default_rng(0).normal(size=(60, 2))
+        >>> model = VARNNRegressor(epochs=1, hidden_size=4).fit(X, X[:, 0])
+        >>> live = model.stream()
+        >>> y_hat = live.predict([0.1, 0.2])
+        >>> Stream.restore(model, live.snapshot()).observe(0.3) == live.observe(0.3)
+        True
+        """
+        what = "the snapshot"
+        tensors, header = model_file.from_bytes(blob, what)
+        fitted: Fitted = getattr(model, "fitted_", model)
+        if header.get("model") != fitted.fingerprint:
+            raise ModelFileError(
+                "a snapshot can only go on with the model it was taken from; this one belongs to another. "
+                "Load that model, or start a new stream."
+            )
+        header = {"monitor": None, "time": None, "last_time": None, **header}
+        check_header(tensors, header, fitted, what)
+        stream = cls(model, header["n_series"], forecaster, workspace=workspace)
+        try:
+            if header["monitor"] is not None:
+                stream.watch(**header["monitor"])
+            check_states(tensors, stream._states(), fitted, what)
+            stream._take_over(tensors, header)
+        except (ConfigError, DataError) as error:
+            raise ModelFileError(f"{what} is damaged or was not written by this library: {error}") from None
+        return stream
+
+    def _take_over(self, tensors: Mapping[str, npt.NDArray[Any]], header: Mapping[str, Any]) -> None:
+        """Go on from what a snapshot holds, which was looked at."""
+        self.steps = header["steps"]
+        last, pending = (header[name] for name in ("last_time", "time"))
+        self.last_time = None if last is None else read_back(last)
+        for block, rows in zip(self._blocks, self._rows, strict=True):
+            block.restore(tensors["states"][..., rows, :])
+        if self._recipe is not None:
+            self._recipe.restore(tensors["recipe"])
+        if self._adapter is not None:
+            self._adapter.restore(tensors["adapter"])
+        if self._tracker is not None:
+            self._tracker.restore(tensors["tracker"])
+        if self.monitor is not None:
+            self.monitor.restore(tensors["monitor"])
+        recent = {name[7:]: array for name, array in tensors.items() if name.startswith("recent.")}
+        if self._recent is not None and recent:
+            self._recent.restore(recent)
+        if "known" in tensors:  # not in snapshots of streams that refused gaps
+            self._known[...] = tensors["known"]
+        if "pending" in tensors:
+            self._advance(tensors["pending"], None if pending is None else read_back(pending))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle by snapshot: the buffers are views of each other, which copies would not be."""
+        return Stream.restore, (self.model, self.snapshot(), self.forecaster)
+
+    def _lay_out(self) -> None:
+        """Make the blocks of series, and buffers for what they take and give."""
+        model, width = self.model, 1 if self.n_series is None else self.n_series
+        architecture, scaling = model.architecture, model.recipe.scaling
+        self._rows = [slice(first, min(first + _BLOCK, width)) for first in range(0, width, _BLOCK)]
+        sizes = [rows.stop - rows.start for rows in self._rows]  # all alike, but for the last
+        self._blocks = [self._workspace.block(size) for size in sizes]
+        self._shape = (self.n_inputs,) if self.n_series is None else (width, self.n_inputs)
+        self._x: FloatArray = np.zeros(self._shape)  # of the open step, gaps filled
+        self._given: FloatArray = self._x  # as it came
+        self._known = np.broadcast_to(model.recipe.lead, self._shape).astype(np.float64)  # before
+        self._time: np.datetime64 | None = None
+        # A model that takes x as it is needs no recipe, and a stream feels what it does not have to do.
+        plain = model.recipe.takes_rows_as_they_are
+        self._recipe = None if plain else self._recipe_stream(width)
+        self._adapter = None if model.adaptation is None else Adapter(model.adaptation, width)
+        self._tracker = None if model.spread is None else Tracker(model.spread, width)
+        self._recent = None
+        if self.forecaster is not None:
+            self._recent = Recent(self.forecaster.rows_kept, width, self.n_inputs)
+        layers = (model.n_members, width, architecture.hidden_size)
+        self._hidden, self._outputs = np.zeros(layers), np.zeros(layers[:-1])  # of the last x
+        self._wide = np.zeros(self._shape if plain else (width, architecture.n_inputs))
+        self._wide_flat = self._wide.reshape(-1)
+        self._scaling, self._offset, self._scale = scaling, scaling.input_offset, scaling.input_scale
+
+    def _recipe_stream(self, width: int) -> RecipeStream:
+        """Make what prepares the rows of so many series."""
+        return RecipeStream(self.model.recipe, width, self.n_inputs)
+
+    def _later(self, time: Any) -> np.datetime64:
+        """Read the time of a row; refuse one that is not after that of the row before."""
+        when = moment(time)
+        if self.last_time is not None and when <= self.last_time:
+            raise DataError(
+                f"the time of a row must be after that of the row observed before it; got {when} after "
+                f"{self.last_time}. Send the rows of a series in the order of time, each once."
+            )
+        if self.last_time is not None and when - self.last_time > _FARTHEST:
+            raise DataError(
+                f"the time of a row must be within ten years of the row before it; got {when} after "
+                f"{self.last_time}. Correct it: all rows until then would be refused."
+            )
+        return when
+
+    def _without_gaps(self, x: FloatArray) -> FloatArray:
+        """Fill missing inputs as `varnn.data.preparation` does; refuse what a panel would refuse."""
+        flat = np.multiply(x.ravel(), LARGEST**-2)  # so small that no square is infinite
+        if flat.dot(flat) <= LARGEST**-2:  # quicker than to look at each
+            return x
+        refuse_huge(x)
+        missing, fill = np.isnan(x), self.model.recipe.fill
+        if fill not in ("forward", "zero") and missing.any():
+            place = np.argwhere(missing)[0].tolist()
+            raise DataError(
+                f"with fill={fill!r} a stream takes no missing input; position {place} of x is missing. Fill "
+                "it first, or fit with fill='forward'."
+            )
+        return np.where(missing, self._known if fill == "forward" else 0.0, x)
+
+    def _scaled(self, values: FloatArray) -> npt.NDArray[np.float64]:
+        """Bring x into scaled units as `Scaling.inputs` does, in a buffer."""
+        wide, flat, limit = self._wide, self._wide_flat, self._scaling.input_limit
+        np.subtract(values, self._offset, out=wide)
+        np.divide(wide, self._scale, out=wide)
+        if not flat.dot(flat) <= limit * limit:  # one sum of squares tells that none is beyond the limit
+            np.clip(wide, -limit, limit, out=wide)
+        return wide
+
+    def _advance(self, given: FloatArray, time: Any) -> None:
+        """Prepare x, (D,) or (n, D), hand it to the blocks, and read their predictions."""
+        recipe, scaling = self._recipe, self._scaling
+        try:
+            x = self._without_gaps(given)
+            scaled = self._scaled(x if recipe is None else recipe.prepare(x, time))
+        except DataError:
+            self._reopen()
+            raise
+        self._x, self._given, self._time, self._open = x, given, time, True
+        if self.n_series is None:
+            block = self._blocks[0]
+            block.inputs[0, :-1] = scaled
+            block.advance()
+            output = block.read()
+            if self._adapter is not None or self._tracker is not None:
+                hidden, outputs = block.members()
+                if self._adapter is not None:
+                    output += self._adapter.correct(hidden, outputs).item(0)
+                if self._tracker is not None:
+                    self._tracker.expect(hidden[0])
+            self._answer = output * scaling.target_scale + scaling.target_offset
+            if recipe is not None:
+                self._answer = recipe.anchors.item(0) + self.model.share * self._answer
+            return
+        answer = np.empty(self.n_series)
+        for block, rows in zip(self._blocks, self._rows, strict=True):
+            block.inputs[:, :-1] = scaled[rows]
+            block.advance()
+            answer[rows] = block.read()
+            if self._adapter is not None or self._tracker is not None:
+                # Now: the next block computes in the same buffers.
+                self._hidden[:, rows], self._outputs[:, rows] = block.members()
+        if self._adapter is not None:
+            answer += self._adapter.correct(self._hidden, self._outputs)
+        if self._tracker is not None:
+            self._tracker.expect(self._hidden[0])
+        anchors = 0.0 if recipe is None else recipe.anchors
+        self._answer = self.model.recipe.restore(answer, anchors, self.model.share)
+
+    def _reopen(self) -> None:
+        """Prepare the open x again: another one, which could not be used, has taken its place."""
+        if self._open and self._recipe is not None:
+            self._recipe.prepare(self._x, self._time)
+
+    def _interval(self, tracker: Tracker, levels: npt.NDArray[np.float64], *, several: bool) -> Interval:
+        """Put bounds around the answer: one level loses its axis, and one series too."""
+        answer = np.atleast_1d(self._answer)[:, None]
+        lower, upper = (answer + reach for reach in tracker.bounds(levels))  # (n, L)
+        if not several:
+            lower, upper = lower[:, 0], upper[:, 0]
+        if self.n_series is None:
+            return Interval(self._answer, lower[0], upper[0])
+        return Interval(self._answer.copy(), lower, upper)
+
+    def _noticed(self, monitor: Monitor, innovation: Any) -> list[Event]:
+        """Tell the monitor how wrong the open step was, and whether its interval held."""
+        if monitor.coverage is None or self._tracker is None:
+            return monitor.observe(innovation)
+        below, above = self._tracker.bounds(np.array([monitor.coverage]))  # (n, 1)
+        errors = np.atleast_1d(innovation)
+        covered = (below[:, 0] <= errors) & (errors <= above[:, 0])
+        return monitor.observe(innovation, np.where(np.isnan(errors), np.nan, covered))
+
+    def _remember(self, labels: Any) -> None:
+        """Hand the labels to the blocks, in scaled units and less their anchors."""
+        scaling = self._scaling
+        if self._recipe is not None:
+            targets = self._recipe.observe(np.atleast_1d(labels))
+            labels = targets.item(0) if self.n_series is None else targets
+        if self.n_series is None:
+            scaled = None
+            if not math.isnan(labels):  # as `Scaling.target`, in Python: quicker for one number
+                scaled = (labels - scaling.target_offset) / scaling.target_scale
+                scaled = min(max(scaled, -LIMIT), LIMIT)
+                if self._adapter is not None:
+                    self._adapter.learn(np.array([scaled]))
+            self._blocks[0].remember(scaled)
+            return
+        missing = np.isnan(labels)
+        some = missing.any()
+        levels = scaling.target(np.where(missing, scaling.target_offset, labels) if some else labels)
+        if self._adapter is not None:
+            self._adapter.learn(np.where(missing, np.nan, levels))
+        for block, rows in zip(self._blocks, self._rows, strict=True):
+            block.remember(levels[rows], missing[rows] if some else None)

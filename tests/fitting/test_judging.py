@@ -1,0 +1,92 @@
+"""What validation rows decide after training, gone through some rows at a time."""
+
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cases import random_panel
+from varnn import Panel, VARNNRegressor
+from varnn.data.preparation import split_in_time
+from varnn.fitting import ahead, judging, one_step
+from varnn.fitting.judging import Review
+from varnn.model import fitted
+
+PANEL = random_panel([500, 340], missing=0.1, seed=3)
+SETTINGS: dict[str, Any] = {"epochs": 2, "hidden_size": 6, "ensemble": 2, "window": 5, "refit": False}
+
+
+@pytest.fixture(scope="module")
+def model() -> VARNNRegressor:
+    return VARNNRegressor(**SETTINGS).fit(PANEL)
+
+
+@pytest.mark.parametrize("most", [0, 100, 840])
+def test_a_review_is_the_prediction_in_its_parts(
+    model: VARNNRegressor, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitted, "_ROWS_AT_ONCE", 64)
+    review = Review.of(model.fitted_, PANEL, most)
+    np.testing.assert_allclose(review.predictions(model.fitted_.share), model.predict(PANEL), rtol=1e-12)
+    np.testing.assert_allclose(review.anchors, model.fitted_.recipe.anchors(PANEL), rtol=1e-12)
+    assert review.late.lengths.tolist() == {0: [], 100: [50, 50], 840: [500, 340]}[most]
+    layers = model.fitted_.hidden(model.fitted_.recipe.rows(PANEL)).hidden[0]
+    np.testing.assert_allclose(review.hidden, layers[review.late.rows], rtol=1e-5, atol=1e-6)
+    hidden, errors, starts = review.seen(0.5)
+    assert len(hidden) == len(errors) == starts[-1]
+    np.testing.assert_array_equal(errors, (PANEL.target - review.predictions(0.5))[review.late.rows])
+
+
+def test_what_is_noted_of_validation_rows_is_what_predicting_them_gives(model: VARNNRegressor) -> None:
+    _, validation = split_in_time(PANEL, 1 - model.validation_fraction, model.validation_fraction)
+    noted = model.fitted_.summary["validation"]
+    first = np.zeros(len(validation), bool)
+    for begin in validation.starts[:-1]:  # persistence knows nothing until a label has come
+        first[begin : begin + 1 + np.argmax(~np.isnan(validation.target[begin:]))] = True
+    known = ~np.isnan(validation.target) & ~first
+    for name, predictions in (
+        ("model", model.predict(validation)),
+        ("linear part", model.fitted_.recipe.anchors(validation)),
+    ):
+        error = np.mean(np.square(validation.target - predictions)[known])
+        assert noted[name] == pytest.approx(error, rel=1e-9)
+
+
+def test_only_the_latest_validation_rows_say_how_large_errors_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors are a hundred times as large in the first half of them."""
+    random = np.random.default_rng(0)
+    size = np.where((np.arange(2000) >= 1600) & (np.arange(2000) < 1800), 100.0, 1.0)
+    panel = Panel.from_arrays(None, random.normal(size=2000) * size)
+    units = {}
+    for most in (judging.JUDGED, 150):
+        monkeypatch.setattr(judging, "JUDGED", most)
+        spread = VARNNRegressor(**SETTINGS, validation_fraction=0.2).fit(panel).fitted_.spread
+        assert spread is not None
+        units[most] = spread.unit
+    assert units[150] < 2 < units[100_000]
+
+
+@pytest.mark.parametrize("stage", [one_step, ahead])
+def test_prepared_rows_are_let_go_before_judging(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of millions of rows they are large."""
+    prepared: list[Any] = []
+    judged: list[Any] = []
+    candidates, judge = stage.candidates, "judged" if stage is one_step else "_judged"
+
+    def noted(*arguments: Any) -> Any:
+        found = candidates(*arguments)
+        prepared.extend(weakref.ref(one.training) for one in found)
+        return found
+
+    def checked(*arguments: Any, **named: Any) -> Any:
+        judged.append([one() for one in prepared])
+        return original(*arguments, **named)
+
+    original = getattr(stage, judge)
+    monkeypatch.setattr(stage, "candidates", noted)
+    monkeypatch.setattr(stage, judge, checked)
+    VARNNRegressor(**SETTINGS, horizon=3).fit(PANEL)
+    assert judged
+    assert prepared
+    assert all(one is None for one in judged[0])

@@ -1,0 +1,182 @@
+"""Stretches of a long panel, prepared and predicted one after another, against the whole of it at once."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from varnn import Panel, VARNNRegressor
+from varnn.data.chunks import carrying, stretches
+from varnn.data.preparation import Scaling
+from varnn.model import fitted, linear, pipeline
+from varnn.model.fitted import Fitted
+from varnn.model.linear import LinearPart
+from varnn.model.pipeline import Prepared, Recipe
+
+ROWS = 400
+SIZES = (1, 7, 30, 150, ROWS)
+Make = Callable[..., Panel]
+
+
+@pytest.fixture
+def make() -> Make:
+    """Give a maker of panels whose gaps lie wherever a stretch may begin or end."""
+
+    def made(series: tuple[int, ...] = (ROWS,), *, gaps: bool = True) -> Panel:
+        random = np.random.default_rng(len(series))
+        count = sum(series)
+        X = np.cumsum(random.normal(size=(count, 2)), axis=0)
+        y = np.sin(X[:, 0]) + np.cumsum(random.normal(size=count)) / 5
+        if gaps:
+            X[:3, 0] = X[40:140, 0] = X[149:152, 1] = np.nan  # longer than some stretches, too
+            X[random.random(count) < 0.1, 1] = np.nan
+            y[:2] = y[28:32] = y[100:160] = y[-3:] = np.nan
+            y[random.random(count) < 0.1] = np.nan
+        names = np.repeat([f"s{index}" for index in range(len(series))], series)
+        place = np.concatenate([np.arange(one) for one in series])
+        time = np.datetime64("2026-01-01T00:00") + place * np.timedelta64(30, "m")
+        return Panel.from_arrays(X, y, series=names, time=time)
+
+    return made
+
+
+def prepared_at_once(one: Recipe, panel: Panel) -> Prepared:
+    """Prepare a panel by the steps of the recipe, each on the whole of it."""
+    rest, anchors = one._split(one._filled(panel))
+    return Prepared(one.scaling.apply(rest), anchors)
+
+
+RECIPES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "zero": {"fill": "zero"},
+    "linear": {"linear": True},
+    "linear, zero": {"linear": True, "fill": "zero"},
+    "blind": {"linear": True, "blind": True},
+    "clock": {"linear": True, "clock": ("day", "week")},
+    "interpolate": {"linear": True, "fill": "interpolate"},
+    "peers": {"linear": True, "peers": True},
+}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("series", [(ROWS,), (9, 40, 200, 3, 148)], ids=["one", "several"])
+@pytest.mark.parametrize("name", RECIPES)
+def test_stretches_are_prepared_as_the_whole_is(
+    name: str, series: tuple[int, ...], size: int, make: Make
+) -> None:
+    panel = make(series)
+    how: dict[str, Any] = {"scale": "standard", "fill": "forward", **RECIPES[name]}
+    learnt = Recipe.of(panel, None, **how)
+    whole, lead = prepared_at_once(learnt, panel), 5
+    seen = np.zeros(len(panel), dtype=int)
+    for one, anchors in learnt.in_stretches(panel, most=size, lead=lead):
+        with_lead = slice(one.rows.start - one.lead, one.rows.stop)
+        assert one.lead == min(lead, one.rows.start - panel.first_rows[one.rows.start])
+        np.testing.assert_allclose(one.panel.inputs, whole.panel.inputs[with_lead], rtol=1e-6)
+        np.testing.assert_allclose(one.panel.target, whole.panel.target[with_lead], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(anchors, whole.anchors[one.rows], rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(one.panel.rows, panel.rows[with_lead])
+        seen[one.rows] += 1
+    assert (seen == 1).all()
+
+
+def test_a_long_panel_is_prepared_as_a_short_one_is(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    panel = make((150, 250))
+    learnt = Recipe.of(panel, None, scale="minmax", fill="forward", linear=True)
+    whole = learnt(panel)
+    monkeypatch.setattr(pipeline, "ROWS_AT_ONCE", 100)
+    parts = learnt(panel)
+    assert parts.panel.input_names == whole.panel.input_names
+    assert parts.panel.inputs.dtype == parts.panel.target.dtype == np.float32
+    np.testing.assert_allclose(parts.panel.inputs, whole.panel.inputs, rtol=1e-6)
+    np.testing.assert_allclose(parts.panel.target, whole.panel.target, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(parts.anchors, whole.anchors, rtol=1e-12)
+    np.testing.assert_array_equal(learnt.anchors(panel), parts.anchors)  # the same, and nothing else
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax"])
+def test_parts_are_measured_as_the_whole_is(scale: Any, make: Make) -> None:
+    panel = make()
+    mean, deviation, low, high = (
+        one(panel.inputs, axis=0) for one in (np.nanmean, np.nanstd, np.nanmin, np.nanmax)
+    )
+    offset, spread = (mean, deviation) if scale == "standard" else (low, high - low)
+    for size in SIZES:
+        found = Scaling.over((one.panel for one in stretches(panel, most=size)), scale)
+        np.testing.assert_allclose(found.input_offset, offset, rtol=1e-12)
+        np.testing.assert_allclose(found.input_scale, spread, rtol=1e-12)
+        np.testing.assert_allclose(found.input_lead, mean, rtol=1e-12)
+
+
+def test_the_linear_part_learns_from_stretches_what_it_learns_from_the_whole(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = make((150, 250), gaps=False)
+    panel.target[40:60] = panel.target[98:103] = np.nan
+    whole = LinearPart.fit(panel, None)
+    monkeypatch.setattr(linear, "carrying", partial(carrying, most=100))
+    parts = LinearPart.fit(panel, None)
+    np.testing.assert_allclose(parts.of_changes, whole.of_changes, rtol=1e-9)
+    np.testing.assert_allclose(parts.of_inputs, whole.of_inputs, rtol=1e-9)
+    np.testing.assert_allclose(parts.constant, whole.constant, rtol=1e-9)
+
+
+def predicted_at_once(model: Fitted, panel: Panel) -> Any:
+    """Predict a panel from the whole of it, prepared at once; a model whose readout does not adapt."""
+    whole = prepared_at_once(model.recipe, panel)
+    output = model.scores(whole.panel).predictions.mean(axis=0, dtype=np.float64)
+    return model.recipe.restore(output, whole.anchors, model.share)
+
+
+@pytest.mark.parametrize("settings", [{}, {"calendar": ["day"]}, {"linear": False}, {"variant": "RM"}])
+def test_stretches_are_predicted_as_the_whole_is(settings: dict[str, Any], make: Make) -> None:
+    panel = make((120, 280))
+    model = VARNNRegressor(epochs=1, hidden_size=8, ensemble=2, adapt=None, **settings).fit(panel).fitted_
+    whole = predicted_at_once(model, panel)
+    np.testing.assert_allclose(model.predict(panel), whole, rtol=1e-6, atol=1e-7)
+    for size in SIZES:
+        parts = list(model.in_parts(panel, most=size))
+        assert len(parts) > 1 or size == ROWS
+        joined = np.concatenate([found.prediction for _, found in parts])
+        np.testing.assert_allclose(joined, whole, rtol=1e-5, atol=1e-6)
+
+
+def test_the_default_model_adapts_and_tracks_from_stretch_to_stretch(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = make((120, 280))
+    model = VARNNRegressor(epochs=1, hidden_size=8, ensemble=2).fit(panel).fitted_
+    levels = np.array([0.5, 0.9])
+    whole = model.predict_intervals(panel, levels)
+    np.testing.assert_array_equal(model.predict(panel), whole.prediction)
+    for size in SIZES[1:-1]:
+        monkeypatch.setattr(fitted, "_ROWS_AT_ONCE", size)
+        parts = model.predict_intervals(panel, levels)
+        for some, values in zip(parts, whole, strict=True):
+            np.testing.assert_allclose(some, values, rtol=1e-4, atol=1e-4)
+        np.testing.assert_array_equal(model.predict(panel), parts.prediction)
+
+
+def test_a_label_is_seen_by_later_rows_alone_wherever_a_stretch_begins(make: Make) -> None:
+    panel = make(gaps=False)
+    model = VARNNRegressor(epochs=1, hidden_size=8, ensemble=1, adapt=None).fit(panel).fitted_
+
+    def predictions() -> Any:
+        return np.concatenate([found.prediction for _, found in model.in_parts(panel, most=50)])
+
+    before = predictions()
+    panel.target[149] += 1.0  # the last row of a stretch
+    changed = np.flatnonzero(predictions() != before)
+    assert changed[0] == 150
+
+
+def test_the_memory_of_some_rows_is_that_of_all(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    panel = make((260, 140))
+    model = VARNNRegressor(epochs=1, hidden_size=6, ensemble=2, window=9, refit=False).fit(panel).fitted_
+    whole = model.memory(panel)
+    monkeypatch.setattr(fitted, "_ROWS_AT_ONCE", 50)
+    np.testing.assert_allclose(model.memory(panel), whole, rtol=1e-4, atol=1e-5)
+    for first, last in ((0, 1), (37, 120), (255, 270), (399, 400)):
+        np.testing.assert_allclose(model.memory(panel, first, last), whole[first:last], rtol=1e-4, atol=1e-5)

@@ -1,0 +1,111 @@
+"""The linear part against plain least squares, and its stream against its batch."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from varnn.data.panel import Panel
+from varnn.model.linear import LinearPart, LinearStream
+
+
+def stream_panel(rows: int, inputs: int, seed: int, missing: float = 0.0, series: int = 1) -> Panel:
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(rows, inputs))
+    y = 100 + np.cumsum(generator.normal(size=rows)) + x.sum(axis=1)
+    y[generator.random(rows) < missing] = np.nan
+    return Panel.from_arrays(x, y, series=np.sort(np.arange(rows) % series))
+
+
+def test_without_ridge_it_is_least_squares() -> None:
+    panel = stream_panel(3000, 2, seed=1)
+    part = LinearPart.fit(panel, panel)  # judged on its own training rows, the least ridge wins
+    lags = np.column_stack([np.roll(panel.target, lag) for lag in range(1, 26)])
+    x = np.column_stack([np.roll(panel.inputs, lag, axis=0) for lag in range(5)])
+    rows = slice(30, None)
+    design = np.column_stack([lags, x, np.ones(len(panel))])[rows]
+    best = design @ np.linalg.lstsq(design, panel.target[rows], rcond=None)[0]
+    ours = part.anchors(panel)[rows]
+    assert np.mean((ours - panel.target[rows]) ** 2) == pytest.approx(
+        np.mean((best - panel.target[rows]) ** 2), rel=2e-4
+    )
+    np.testing.assert_allclose(ours, best, atol=0.1)
+
+
+def test_a_level_far_from_zero_costs_no_digits() -> None:
+    panel = stream_panel(2000, 1, seed=2)
+    far = Panel.from_arrays(panel.inputs + 1e7, panel.target + 1e8)
+    near_anchors, far_anchors = (LinearPart.fit(one, one).anchors(one) for one in (panel, far))
+    np.testing.assert_allclose(far_anchors - 1e8, near_anchors, atol=1e-4)
+
+
+def test_a_random_walk_is_left_at_persistence() -> None:
+    walk = np.cumsum(np.random.default_rng(3).normal(size=6000))
+    part = LinearPart.fit(Panel.from_arrays(None, walk[:4000]), Panel.from_arrays(None, walk[4000:5000]))
+    later = Panel.from_arrays(None, walk[5000:] + 1e4)  # far outside the range of training
+    error = np.mean((part.anchors(later) - later.target)[1:] ** 2)
+    assert error < 1.05 * np.mean(np.diff(later.target) ** 2)
+
+
+def test_no_anchor_sees_its_own_label_or_later_ones() -> None:
+    panel = stream_panel(200, 2, seed=4, series=2)
+    part = LinearPart.fit(panel, panel)
+    changed = panel.target.copy()
+    changed[50:] += 10
+    other = Panel.from_arrays(panel.inputs, changed, series=np.sort(np.arange(200) % 2))
+    np.testing.assert_array_equal(part.anchors(panel)[:51], part.anchors(other)[:51])
+    assert not np.allclose(part.anchors(panel)[51:100], part.anchors(other)[51:100])
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    inputs=st.integers(0, 3),
+    missing=st.sampled_from([0.0, 0.3]),
+    series=st.integers(1, 3),
+    seed=st.integers(0, 10**6),
+)
+def test_a_stream_gives_the_anchors_of_the_batch(inputs: int, missing: float, series: int, seed: int) -> None:
+    panel = stream_panel(60 * series, inputs, seed, missing, series)
+    part = LinearPart.fit(panel, panel)
+    live = LinearStream(part, series)
+    x = panel.inputs.reshape(series, 60, inputs).swapaxes(0, 1)
+    y = panel.target.reshape(series, 60).T
+    anchors: list[npt.NDArray[np.float64]] = []
+    for row, labels in zip(x, y, strict=True):
+        live.anchor(row + 1)  # asking changes nothing
+        anchors.append(live.anchor(row))
+        live.observe(labels)
+        restored = LinearStream(part, series)
+        restored.restore(live.state())
+        live = restored
+    np.testing.assert_allclose(np.array(anchors).T.ravel(), part.anchors(panel), rtol=1e-9)
+
+
+def test_split_leaves_the_rest_and_names_what_it_adds() -> None:
+    panel = stream_panel(100, 1, seed=5, missing=0.2)
+    rest, anchors = LinearPart.fit(panel, None).split(panel)
+    np.testing.assert_allclose(rest.target + anchors, panel.target)
+    assert rest.input_names == ("x0", "last label", "linear step")
+    np.testing.assert_allclose(rest.inputs[:, 1] + rest.inputs[:, 2], anchors)
+
+
+def test_constant_columns_and_a_constant_target_are_harmless() -> None:
+    panel = Panel.from_arrays(np.ones((50, 2)), np.full(50, 3.0))
+    np.testing.assert_allclose(LinearPart.fit(panel, panel).anchors(panel), 3.0)
+
+
+def test_few_validation_rows_prefer_the_simpler_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inputs that wander have nothing to say here, but look useful on 60 rows in many draws."""
+    generator = np.random.default_rng(0)
+    seen: list[int] = []
+    trusting: list[int] = []
+    for _ in range(20):
+        inputs = np.cumsum(generator.normal(size=(360, 5)), axis=0)
+        panel = Panel.from_arrays(inputs, np.cumsum(generator.normal(size=360)))
+        parts = panel.ranges(np.array([0]), np.array([300])), panel.ranges(np.array([300]), np.array([360]))
+        seen.append(len(LinearPart.fit(*parts).of_inputs))
+        with monkeypatch.context() as patch:
+            patch.setattr("varnn.model.linear.ENOUGH", 1)
+            trusting.append(len(LinearPart.fit(*parts).of_inputs))
+    assert sum(one > 0 for one in trusting) > 2 * sum(one > 0 for one in seen)

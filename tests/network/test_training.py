@@ -1,0 +1,201 @@
+"""Training: what is kept, when it stops, and that a seed is a result."""
+
+import logging
+import math
+import time
+from concurrent.futures import Future
+
+import numpy as np
+import pytest
+import torch
+
+from tests.cases import random_panel
+from varnn import VARNNRegressor
+from varnn.data.preparation import Scaling, split_in_time
+from varnn.errors import ConfigError, DataError, TrainingError
+from varnn.network.cell import Architecture
+from varnn.network.training import (
+    Epoch,
+    Member,
+    TrainConfig,
+    Trained,
+    pick_device,
+    train,
+    train_members,
+    train_together,
+)
+
+
+def fit(
+    on_epoch: object = None, *, validated: bool = True, learning_rate: float = 1e-2, **settings: object
+) -> Trained:
+    panel = random_panel([300, 200], seed=1)
+    training, validation = split_in_time(panel, 0.7, 0.3)
+    scaling = Scaling.of(training, "minmax")
+    return train(
+        Architecture.of("ARM", n_inputs=3, hidden_size=16),
+        scaling.apply(training),
+        scaling.apply(validation) if validated else None,
+        TrainConfig(learning_rate=learning_rate, device="cpu", **settings),  # type: ignore[arg-type]
+        seed=5,
+        on_epoch=on_epoch,  # type: ignore[arg-type]
+    )
+
+
+def test_training_learns_and_a_seed_is_a_result() -> None:
+    first, second = fit(epochs=8), fit(epochs=8)
+    assert first.history[-1]["loss"] < first.history[0]["loss"] / 3
+    for one, two in zip(first.weights.as_dict().values(), second.weights.as_dict().values(), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_the_best_validation_epoch_is_kept() -> None:
+    trained = fit(epochs=40, learning_rate=5e-2, patience=None)
+    losses = [line["validation_loss"] for line in trained.history]
+    assert len(losses) == 40
+    assert trained.best_epoch == 1 + int(np.argmin(losses)) < 40
+    shorter = fit(epochs=trained.best_epoch, learning_rate=5e-2, patience=None)
+    np.testing.assert_array_equal(shorter.weights.fusion, trained.weights.fusion)
+
+
+def test_patience_ends_training() -> None:
+    trained = fit(epochs=200, learning_rate=3e-2, patience=3)
+    assert len(trained.history) == trained.best_epoch + 3 < 200
+
+
+def test_without_validation_the_last_weights_are_kept() -> None:
+    trained = fit(epochs=4, validated=False)
+    assert trained.best_epoch == 4
+    assert "validation_loss" not in trained.history[0]
+
+
+def test_the_cosine_schedule_ends_near_zero() -> None:
+    rates = [line["learning_rate"] for line in fit(epochs=10, schedule="cosine").history]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] < 1e-3 * 1e-2 * 50
+    batches = math.ceil((350 - 8) / 128)
+    assert rates[0] == pytest.approx(0.5e-2 * (1 + math.cos(math.pi * (batches - 1) / batches / 10)))
+
+
+def test_clipping_shortens_the_gradient() -> None:
+    free, clipped = fit(epochs=1), fit(epochs=1, gradient_clip=1e-3)
+    assert not np.array_equal(free.weights.fusion, clipped.weights.fusion)
+    np.testing.assert_array_equal(free.weights.fusion, fit(epochs=1, gradient_clip=1e9).weights.fusion)
+
+
+def test_an_interrupt_keeps_the_best_so_far(caplog: pytest.LogCaptureFixture) -> None:
+    def stop(line: Epoch) -> None:
+        if line["epoch"] == 3:
+            raise KeyboardInterrupt
+
+    with caplog.at_level(logging.WARNING):
+        trained = fit(stop, epochs=50)
+    assert len(trained.history) == 3
+    losses = [line["validation_loss"] for line in trained.history]
+    assert trained.best_epoch == 1 + int(np.argmin(losses))
+    assert "keeping the weights of epoch" in caplog.text
+    np.testing.assert_array_equal(trained.weights.fusion, fit(epochs=trained.best_epoch).weights.fusion)
+
+
+def test_a_loss_that_explodes_says_what_to_try() -> None:
+    with pytest.raises(TrainingError, match=r"epoch \d+ it became .*Lower learning_rate.*gradient_clip"):
+        fit(epochs=20, learning_rate=1e12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epochs": 0}, "epochs must be a whole number, at least 1; got 0"),
+        ({"batch_size": 2.5}, "batch_size must be a whole number"),
+        ({"learning_rate": math.nan}, "learning_rate must be above 0"),
+        ({"gradient_clip": -1.0}, "gradient_clip must be above 0"),
+        ({"schedule": "linear"}, "schedule must be one of"),
+    ],
+)
+def test_bad_settings_are_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        TrainConfig(**settings)  # type: ignore[arg-type]
+
+
+def test_a_device_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ConfigError, match="device"):
+        pick_device("toaster")
+
+
+def test_validation_rows_need_a_label() -> None:
+    panel = random_panel([100])
+    panel.target[80:] = np.nan
+    with pytest.raises(DataError, match="at least one known target"):
+        VARNNRegressor(epochs=1).fit(panel)
+
+
+def members(config: TrainConfig, on_epoch: object = None) -> list[Trained]:
+    panel = random_panel([300], seed=1)
+    scaled = Scaling.of(panel, "minmax").apply(panel)
+    architecture = Architecture.of("ARM+AM", n_inputs=3, hidden_size=8)
+    every = [Member(architecture, scaled, scaled, seed) for seed in (5, 6, 7)]
+    return train_members(every, config, on_epoch)  # type: ignore[arg-type]
+
+
+def test_members_side_by_side_equal_members_alone() -> None:
+    panel = random_panel([300], seed=1)
+    scaled = Scaling.of(panel, "minmax").apply(panel)
+    architecture = Architecture.of("ARM+AM", n_inputs=3, hidden_size=8)
+    config = TrainConfig(epochs=3, device="cpu")
+    for seed, member in zip([5, 6, 7], members(config), strict=True):
+        alone = train(architecture, scaled, scaled, config, seed)
+        np.testing.assert_array_equal(member.weights.fusion, alone.weights.fusion)
+        assert [line["loss"] for line in member.history] == [line["loss"] for line in alone.history]
+
+
+@pytest.mark.parametrize("graded", [1, 2])
+def test_members_in_one_batch_equal_members_alone(graded: int) -> None:
+    """What a GPU does with an ensemble, on the CPU: histories, early stops and weights are each one's own."""
+    panel = random_panel([300, 80], seed=1, missing=0.1)
+    scaled = Scaling.of(panel, "minmax").apply(panel)
+    architecture = Architecture.of("ARM+AM", n_inputs=3, hidden_size=8)
+    config = TrainConfig(
+        window=6, graded=graded, epochs=12, patience=2, learning_rate=0.02, gradient_clip=0.5, device="cpu"
+    )
+    together = train_together(architecture, scaled, scaled, config, [5, 6, 7])
+    for seed, member in zip([5, 6, 7], together, strict=True):
+        alone = train(architecture, scaled, scaled, config, seed)
+        assert len(member.history) == len(alone.history)
+        assert member.best_epoch == alone.best_epoch
+        np.testing.assert_allclose(member.weights.fusion, alone.weights.fusion, rtol=1e-2, atol=2e-3)
+        np.testing.assert_allclose(member.validation_loss, alone.validation_loss, rtol=1e-3)
+
+
+def test_a_member_that_fails_stops_the_others() -> None:
+    with pytest.raises(TrainingError, match="must stay finite"):
+        members(TrainConfig(epochs=500, patience=None, learning_rate=1e12, device="cpu"))
+
+
+def test_the_caller_keeps_the_thread_count_of_torch() -> None:
+    torch.set_num_threads(2)
+    try:
+        members(TrainConfig(epochs=1, device="cpu"))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+
+
+def test_an_interrupt_keeps_every_members_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C reaches the main thread while it waits; the members end their epoch."""
+
+    def interrupted(self: Future[Trained], timeout: float | None = None) -> Trained:
+        monkeypatch.setattr(Future, "result", original)
+        time.sleep(0.3)
+        raise KeyboardInterrupt
+
+    original = Future.result
+    monkeypatch.setattr(Future, "result", interrupted)
+    trained = members(TrainConfig(epochs=100_000, patience=None, device="cpu"))
+    assert len(trained) == 3
+    assert all(0 < len(one.history) < 100_000 for one in trained[:2])
+
+
+def test_a_validation_loss_that_is_never_finite_is_said() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    with pytest.raises(TrainingError, match=r"must (be|stay) finite"):
+        VARNNRegressor(learning_rate=1e6, gradient_clip=None, epochs=1, ensemble=1).fit(X, X[:, 0])

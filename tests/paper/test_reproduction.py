@@ -1,0 +1,200 @@
+"""The reproduction: verdicts, plan, cache and resume, tables and errata; on real data where it is there."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from varnn.errors import ConfigError
+from varnn.paper import complexity, errata, jobs, output, runner, tables
+from varnn.paper.findings import gather
+from varnn.paper.jobs import Job, Outcome, job
+from varnn.paper.plan import Scope
+from varnn.paper.published import published, verdict
+
+
+def made_up(scope: Scope) -> runner.Outcomes:
+    """Give every job of a scope an outcome that depends on its name only."""
+    outcomes = {}
+    for one in scope.jobs():
+        draw = np.random.default_rng(int(one.key[:8], 16))
+        level = 0.001 * (1 + draw.random())
+        epochs = [[epoch, level, level * (1 + 0.1 / epoch)] for epoch in range(1, 4)]
+        outcomes[one] = Outcome(level, level, 1.0, epochs, draw.chisquare(1, 200).astype(np.float32) * level)
+    return outcomes
+
+
+def test_a_verdict_reads_printed_digits() -> None:
+    assert verdict(0.00015, 0.000154).word == "equal"
+    assert verdict(0.00015, 0.0001551).word == "differs"
+    assert verdict(0.00015, 0.0001551, 0.00001).word == "within spread"
+    assert verdict(0.003321, 0.0033214, digits=6).word == "equal"
+    assert verdict(0.003321, 0.0033216, digits=6).word == "differs"
+
+
+def test_the_plan_covers_every_printed_row_and_runs_long_jobs_first() -> None:
+    scope = Scope(seeds=2)
+    listed = scope.jobs()
+    assert len(listed) == len(set(listed))
+    for model, row in published()["table2"].items():
+        for dataset in row:
+            for protocol in ("paper", "honest"):
+                assert any(
+                    (one.dataset, one.protocol, one.model) == (dataset, protocol, model) for one in listed
+                )
+    assert listed[0].dataset == "beijing"
+    assert listed[-1].model in ("persistence", "lr", "arx-lr", "narx-gbm")
+    lags = {dict(one.settings).get("lags") for one in listed if one.model == "arx-lr"}
+    assert lags == {"as-published", "correct"}
+
+
+def test_a_quick_plan_is_small_and_a_choice_of_models_is_kept() -> None:
+    quick = Scope(quick=True).jobs()
+    assert {one.model for one in quick if one.dataset == "beijing"} == {"lr", "arx-lr", "persistence"}
+    assert {one.model for one in Scope(models=["RM"], tables=["table3"]).jobs()} == {"RM"}
+    with pytest.raises(ConfigError, match="Did you mean 'beijing'"):
+        Scope(data=["bejing"])
+    with pytest.raises(ConfigError, match="is not in the paper"):
+        Scope(tables=["table9"])
+    with pytest.raises(ConfigError, match="Did you mean 'arx-lr'"):
+        Scope(models=["arx-rl"])
+
+
+def test_a_key_depends_on_every_part_of_a_job() -> None:
+    base = job("appliances", "paper", "RM", 2025, learning_rate=1e-3)
+    others = [
+        job("beijing", "paper", "RM", 2025, learning_rate=1e-3),
+        job("appliances", "honest", "RM", 2025, learning_rate=1e-3),
+        job("appliances", "paper", "ARM", 2025, learning_rate=1e-3),
+        job("appliances", "paper", "RM", 2026, learning_rate=1e-3),
+        job("appliances", "paper", "RM", 2025, learning_rate=2e-3),
+    ]
+    assert len({one.key for one in [base, *others]}) == 6
+    assert base.key == job("appliances", "paper", "RM", learning_rate=1e-3).key
+
+
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = runner.Cache(tmp_path)
+    wanted = [job("appliances", "paper", "persistence"), job("appliances", "paper", "lr")]
+    kept = Outcome(0.1, 0.2, 3.0, [[1, 2, 3]], np.arange(4, dtype=np.float32))
+    for one in wanted:
+        cache.put(one, kept)
+    monkeypatch.setattr(runner, "ProcessPoolExecutor", None)  # nothing may be left to run
+    seen: list[Job] = []
+    outcomes = runner.run_all(wanted, cache, on_done=lambda one, _: seen.append(one))
+    assert seen == wanted
+    again = outcomes[wanted[0]]
+    assert (again.train, again.test, again.epochs) == (0.1, 0.2, [[1, 2, 3]])
+    np.testing.assert_array_equal(again.squared, kept.squared)
+    (tmp_path / f"{wanted[0].key}.json").write_text("{")  # damaged: it is as if it was not there
+    assert cache.get(wanted[0]) is None
+
+
+def test_findings_are_written_in_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("varnn.paper.findings.table1", lambda scope: [])
+    monkeypatch.setattr(
+        errata, "_CHECKS", tuple(one for one in errata._CHECKS if one.__name__ != "_interpolation")
+    )
+    monkeypatch.setattr(complexity, "INPUTS", {"appliances": 3, "bidmc": 3, "beijing": 3})
+    monkeypatch.setattr(
+        "varnn.datasets.bidmc.patients", lambda: {f"{n:02d}": f"p{n // 2}" for n in range(1, 54)}
+    )
+    scope = Scope(seeds=2)
+    findings = gather(scope, made_up(scope), command="varnn reproduce", seconds=60.0)
+    paths = output.write(findings, tmp_path)
+    assert {path.name for path in paths} >= {
+        "results.json",
+        "results.csv",
+        "results.md",
+        "report.html",
+        "variants.svg",
+    }
+    content = json.loads((tmp_path / "results.json").read_text())
+    assert content["made"]["command"] == "varnn reproduce"
+    printed = [cell for cell in content["cells"] if cell["printed"] is not None]
+    table2 = sum(len(row) for model, row in published()["table2"].items()) * 2
+    extra = len([variant for variant in published()["table3"] if variant not in published()["table2"]]) * 6
+    assert len(printed) == table2 + extra + 6
+    assert len((tmp_path / "results.csv").read_text().splitlines()) == len(content["cells"]) + 1
+    page = (tmp_path / "report.html").read_text()
+    assert "y[t-1]" in page
+    assert page.count("<svg") == len(findings.drawings) == 6
+    assert {line["model"] for line in content["significance"]} >= {"RM", "persistence"}
+
+
+def test_errata_need_their_evidence() -> None:
+    scope = Scope(data=["appliances"])
+    assert not any("leave out" in one.title for one in errata.errata(scope, {}))
+    found = errata.errata(scope, made_up(scope))
+    assert any("leave out y[t-1] (Appliances)" in one.title for one in found)
+    assert any("picks the epoch" in one.title for one in found)
+
+
+def test_complexity_counts_agree_with_the_formulas() -> None:
+    for line in complexity.table("beijing", repeats=2):
+        assert line["multiplies"] == line["weights counted"], line["model"]
+        assert line["microseconds per step"] > 0
+
+
+def test_printed_linear_rows_come_out_to_the_digit(data_folder: Path) -> None:
+    for dataset in ("appliances", "beijing"):
+        as_printed = (job(dataset, "paper", "lr"), job(dataset, "paper", "arx-lr", lags="as-published"))
+        for one in as_printed:
+            outcome = jobs.run(one)
+            model = one.model
+            printed = published()["table2"][model][dataset]
+            assert [round(outcome.train, 5), round(outcome.test, 5)] == printed, (dataset, model)
+    correct = {"appliances": 0.00319, "beijing": 0.00024, "bidmc": 0.00015}
+    for dataset, expected in correct.items():
+        outcome = jobs.run(job(dataset, "paper", "arx-lr", lags="correct"))
+        assert round(outcome.test, 5) == expected
+
+
+def test_table1_is_the_papers(data_folder: Path) -> None:
+    for line in tables.table1(Scope()):
+        assert line["rows"] == line["rows (paper)"]
+        if line["data set"] != "BIDMC":  # the paper counts its three channels
+            assert line["inputs"] == line["inputs (paper)"]
+
+
+@pytest.mark.parametrize(("variant", "low", "high"), [("RM", 0.0034, 0.0046), ("ARM+AM", 0.0030, 0.0038)])
+def test_variants_on_a_slice_of_training(variant: str, low: float, high: float, data_folder: Path) -> None:
+    """Three epochs on the real data: a change that moves a number is noticed."""
+    outcome = jobs.run(job("appliances", "paper", variant, epochs=3))
+    assert low < outcome.test < high
+    assert len(outcome.epochs) == 3
+
+
+def test_ablations_on_a_slice_of_training(data_folder: Path) -> None:
+    def error(setting: str, value: object) -> float:
+        settings = (("epochs", 3), ("learning_rate", 1e-3), (setting, value))
+        return jobs.run(Job("appliances", "paper", "RM", settings=settings)).test
+
+    none, scalar, memory = error("residual", "none"), error("residual", "scalar"), error("memory_size", 16)
+    assert 0.006 < none < 0.0075
+    assert memory < scalar < none
+
+
+def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(tmp_path: Path, data_folder: Path) -> None:
+    command = [sys.executable, "-c", "from varnn.cli.app import main; main()", "reproduce", "table3"]
+    command += ["--dataset", "appliances", "--models", "RM", "--seeds", "9", "-o", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        finished = tmp_path / "jobs"
+        deadline = time.monotonic() + 100
+        while not list(finished.glob("*.json")) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        os.kill(process.pid, signal.SIGINT)
+        said = process.communicate(timeout=30)[1]
+    assert process.returncode == 130
+    assert said.strip() == "stopped."
+    assert list(finished.glob("*.json"))
+    with pytest.raises(ProcessLookupError):  # nobody of its session is left
+        for _ in range(50):
+            os.killpg(process.pid, 0)
+            time.sleep(0.1)

@@ -1,0 +1,212 @@
+"""The ONNX step gives what a stream gives, row by row, in onnxruntime."""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime
+import pytest
+
+import varnn
+from tests.cases import CASES, Case, random_panel
+from tests.model.test_outliers import made, wild_rows
+from tests.streaming.test_stream import fitted
+from varnn import Panel, Stream, VARNNRegressor
+from varnn.errors import ConfigError, MissingExtraError, OutputError
+from varnn.model.calendar import clock_inputs
+from varnn.model.fitted import Fitted
+from varnn.persistence.onnx import step
+from varnn.persistence.onnx._graph import Graph
+
+VARIANTS = ["RM", "RM+AM", "ARM", "ARM+AM"]
+_TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
+Doubles = npt.NDArray[np.float64]
+
+
+class Session:
+    """What a user writes around the graph: it keeps the states and the last labels."""
+
+    def __init__(self, model: Any, n_series: int = 1) -> None:
+        onnx.checker.check_model(model, full_check=True)
+        self.session = onnxruntime.InferenceSession(model.SerializeToString())
+        self.declared = {one.name: one for one in self.session.get_inputs()}
+        given = ("x", "y_previous", "time")
+        self.states = {
+            name: np.zeros([n_series, *one.shape[1:]], _TYPES[one.type])
+            for name, one in self.declared.items()
+            if name not in given
+        }
+        self.labels: Doubles = np.full(n_series, np.nan)
+
+    def predict(self, x: Any, time: Any = None) -> Doubles:
+        fed: dict[str, Any] = {**self.states, "y_previous": self.labels}
+        if "x" in self.declared:
+            fed["x"] = np.reshape(np.asarray(x, np.float64), (len(self.labels), -1))
+        if "time" in self.declared:
+            fed["time"] = np.full(len(self.labels), np.datetime64(time, "s").astype(np.int64))
+        prediction, *states = self.session.run(None, fed)
+        self.states = dict(zip(self.states, states, strict=True))
+        return np.asarray(prediction)
+
+
+def assert_equal_to_a_stream(model: Fitted, panel: Panel) -> None:
+    """Compare to 1e-5 of the spread of the predictions, however far from zero they are."""
+    live, exported = Stream(model), Session(step.step(model))
+    times: Any = [None] * len(panel) if panel.time is None else panel.time
+    wanted, got = [], []
+    for x, label, time in zip(panel.inputs, panel.target, times, strict=True):
+        wanted.append(live.predict(x, time=time))
+        got.append(exported.predict(x, time).item())
+        live.observe(label)
+        exported.labels = np.array([label])
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5 * float(np.std(wanted)))
+
+
+@pytest.fixture(scope="module")
+def panel() -> Panel:
+    """Give three hundred hours over two weekends, far from zero, with lost labels and wild inputs."""
+    rows = random_panel([300], missing=0.1, seed=1)
+    hours = np.datetime64("2026-01-01T00:30") + np.arange(300) * np.timedelta64(3600, "s")
+    pressure = 101_325 + 500 * rows.inputs[:, 1]
+    inputs = np.column_stack([rows.inputs, pressure])
+    inputs[270:275] *= 50  # beyond what was trained on, and beyond the limit of scaled inputs
+    return Panel.from_arrays(inputs, 1e4 + 20 * rows.target, time=hours)
+
+
+@pytest.fixture(scope="module")
+def model(panel: Panel) -> VARNNRegressor:
+    return VARNNRegressor(epochs=2, calendar=["day", "week"]).fit(panel)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_default_equals_its_stream(variant: Any, panel: Panel) -> None:
+    model = VARNNRegressor(variant, epochs=2, batch_size=8, calendar=["day", "week"]).fit(panel).fitted_
+    assert model.window == 24 and model.n_members == 4 and model.adaptation is not None
+    # All of the network's correction, whatever validation said, and a readout that is quick to learn.
+    quick = dataclasses.replace(model.adaptation, forgetting=0.95)
+    model = dataclasses.replace(model, share=1.0, adaptation=quick)
+    assert_equal_to_a_stream(model, panel)
+    learnt = model.predict(panel) - dataclasses.replace(model, adaptation=None).predict(panel)
+    assert np.abs(learnt).max() > 0.01 * np.std(model.predict(panel))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_model_of_the_paper_equals_its_stream(variant: Any, panel: Panel) -> None:
+    assert_equal_to_a_stream(VARNNRegressor.paper(variant, epochs=3).fit(panel).fitted_, panel)
+
+
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("window", [1, 2, 6])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_every_cell_equals_its_stream(case: Case, window: int, members: int) -> None:
+    assert_equal_to_a_stream(fitted(case, window, members), random_panel([30], missing=0.3, seed=2))
+
+
+@pytest.mark.parametrize("n_inputs", [0, 1])
+def test_models_that_hardly_see_inputs(n_inputs: int) -> None:
+    panel = random_panel([120], n_inputs, missing=0.1, seed=3)
+    small: dict[str, Any] = {"epochs": 1, "hidden_size": 8, "ensemble": 1}
+    model = VARNNRegressor(window=4, **small).fit(panel).fitted_
+    assert_equal_to_a_stream(model, panel)
+    blind = dataclasses.replace(model.recipe, blind=True)
+    if not n_inputs:
+        assert_equal_to_a_stream(dataclasses.replace(model, recipe=blind), panel)
+        assert_equal_to_a_stream(VARNNRegressor.paper("ARM", **small).fit(panel).fitted_, panel)
+
+
+def test_a_linear_part_that_looks_back_on_inputs() -> None:
+    generator = np.random.default_rng(4)
+    X = generator.normal(size=(400, 2))
+    y = np.convolve(X[:, 0], [0, 1, 2, 0, 3])[:400]  # what an input was one, two and four rows ago
+    panel = Panel.from_arrays(X, y + 0.1 * generator.normal(size=400))
+    model = VARNNRegressor(epochs=1, hidden_size=8, ensemble=1).fit(panel).fitted_
+    assert model.recipe.linear is not None and len(model.recipe.linear.of_inputs) == 5
+    assert_equal_to_a_stream(model, Panel.from_arrays(X[50:150], panel.target[50:150]))
+
+
+def test_a_fleet_is_the_same_graph_and_a_series_starts_afresh_from_zeros(
+    model: VARNNRegressor, panel: Panel
+) -> None:
+    fleet, live = Session(model.to_onnx(), 3), model.stream(3)
+    generator = np.random.default_rng(5)
+    X, y = panel.inputs[:120].reshape(40, 3, 4), panel.target[:120].reshape(40, 3)
+    for hour, (x, labels) in enumerate(zip(X[:20], y[:20], strict=True)):
+        time = f"2026-03-01T{hour:02}:00"
+        np.testing.assert_allclose(fleet.predict(x, time), live.predict(x, time=time))
+        labels = np.where(generator.random(3) < 0.3, np.nan, labels)
+        live.observe(labels)
+        fleet.labels = labels
+    for state in fleet.states.values():
+        state[1] = 0
+    fleet.labels[1] = np.nan
+    alone = model.stream()
+    for hour, (x, labels) in enumerate(zip(X[20:], y[20:], strict=True)):
+        time = f"2026-03-02T{hour:02}:00"
+        got = fleet.predict(x, time)
+        assert got[1] == pytest.approx(alone.predict(x[1], time=time))
+        np.testing.assert_allclose(got[[0, 2]], live.predict(x, time=time)[[0, 2]])
+        live.observe(labels)
+        alone.observe(labels[1])
+        fleet.labels = labels
+
+
+def test_the_clock_is_read_from_seconds() -> None:
+    graph = Graph()
+    graph.output("prediction", step._clock(graph, ("day", "week")))
+    made = graph.model(producer_version="0", description="", metadata={})
+    made.graph.output[0].type.tensor_type.shape.dim.add().dim_value = 7
+    days = np.datetime64("2026-11-09T00") + 6 * np.arange(60)  # two weeks, with each midnight
+    time = np.concatenate([days, [np.datetime64("1969-12-27T00"), np.datetime64("1901-01-01T13")]])
+    seconds = time.astype("datetime64[s]").astype(np.int64)
+    (got,) = onnxruntime.InferenceSession(made.SerializeToString()).run(None, {"time": seconds})
+    np.testing.assert_allclose(got, clock_inputs(time, ("day", "week")), atol=1e-12)
+
+
+def test_the_file_says_what_it_is(model: VARNNRegressor, tmp_path: Path) -> None:
+    path = tmp_path / "step.onnx"
+    given = model.to_onnx(path)
+    read = onnx.load(path)
+    assert read.SerializeToString() == given.SerializeToString()
+    onnx.checker.check_model(str(path))
+    facts = {one.key: one.value for one in read.metadata_props}
+    assert json.loads(facts["inputs"]) == ["x0", "x1", "x2", "x3"]
+    assert facts["target"] == "y"
+    assert facts["library"] == f"varnn {varnn.__version__}"
+    assert facts["initial_state"] == "zeros"
+    states = json.loads(facts["states"])
+    assert [one.name for one in read.graph.input] == ["x", "y_previous", "time", *states]
+    assert [one.name for one in read.graph.output] == ["prediction", *(f"next_{one}" for one in states)]
+    assert read.doc_string.startswith("Predicts 'y' one row ahead")
+
+
+def test_a_loaded_model_is_exported_alike(model: VARNNRegressor, tmp_path: Path) -> None:
+    model.save(tmp_path / "m.varnn")
+    again = varnn.load(tmp_path / "m.varnn").to_onnx()
+    assert again.graph.SerializeToString() == model.to_onnx().graph.SerializeToString()
+
+
+def test_what_cannot_be_exported_is_refused(
+    model: VARNNRegressor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = VARNNRegressor(epochs=1, hidden_size=4, ensemble=1, peers=True).fit(random_panel([60, 60]))
+    with pytest.raises(ConfigError, match="peers=True"):
+        together.to_onnx()
+    with pytest.raises(ConfigError, match="predicts a constant"):
+        step.step(fitted(CASES[0], window=1, n_inputs=0))
+    with pytest.raises(OutputError, match="cannot be written"):
+        model.to_onnx(tmp_path / "absent" / "step.onnx")
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'varnn\[onnx\]'"):
+        model.to_onnx()
+
+
+def test_wild_values_are_left_out_as_a_stream_does() -> None:
+    inputs, labels = wild_rows()
+    model = VARNNRegressor(hidden_size=6, epochs=2, ensemble=2, window=4, random_state=0).fit(*made(1200))
+    assert model.fitted_.recipe.labels is not None
+    assert_equal_to_a_stream(model.fitted_, Panel.from_arrays(inputs[:, 0], labels[:, 0]))

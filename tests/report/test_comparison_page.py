@@ -1,0 +1,142 @@
+"""What a comparison says: the right columns, an honest sentence, a page with the figures it promises."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from tests.cases import random_panel
+from varnn import VARNNRegressor, evaluation
+from varnn.cli.app import app
+from varnn.evaluation.scores import Comparison
+from varnn.evaluation.significance import Difference
+from varnn.report import comparison_page
+
+Named = tuple[str, Callable[[int], evaluation.Model]]
+SMALL: Named = (
+    "small",
+    lambda seed: VARNNRegressor(hidden_size=8, epochs=1, ensemble=1, random_state=seed),
+)
+
+
+@pytest.fixture(scope="module")
+def rolled() -> Comparison:
+    """Give a backtest of three models on two series."""
+    panel = random_panel([260, 200], missing=0.02)
+    return evaluation.compare(panel, ["persistence", "arx-lr", SMALL], seeds=2, origins=3)
+
+
+def test_the_table_has_the_columns_that_apply(rolled: Comparison) -> None:
+    columns, lines = comparison_page.table(rolled)
+    assert columns == [
+        *("model", "RMSE", "MAE", "skill", "by origin", "median series"),
+        *("vs best", "p (DM)", "p (boot)", "scaled MSE", "fit"),
+    ]
+    assert all(len(line) == len(columns) for line in lines)
+    row = next(row for row in rolled.rows() if row["model"] == "small")
+    line = next(line for line in lines if line[0] == "small (2 seeds)")
+    said = dict(zip(columns, line, strict=True))
+    assert said["RMSE"] == f"{np.mean([score.rmse for score in rolled.of('small')]):.4g}"
+    assert said["by origin"] == f"{min(row['skill_by_origin']):.0%} to {max(row['skill_by_origin']):.0%}"
+    assert "±" in said["scaled MSE"]
+    single = evaluation.compare(random_panel([200]), ["persistence", "arx-lr"], seeds=1)
+    assert not {"by origin", "median series"} & set(comparison_page.table(single)[0])
+    terse, _ = comparison_page.table(single, terse=True)
+    assert terse == ["model", "RMSE", "MAE", "skill", "p (DM)", "p (boot)"]
+
+
+def test_the_sentence_sets_ours_against_the_best_baseline(rolled: Comparison) -> None:
+    said = comparison_page.in_words(rolled)
+    names = [str(row["model"]) for row in rolled.rows()]
+    baseline = next(name for name in names if name != "small")
+    found = rolled.difference("small", baseline)
+    side = "below" if found.change < 0 else "above"
+    assert said.startswith(f"{names[0]} is best: RMSE ")
+    assert f"of small is {abs(found.change):.1%} {side} that of {baseline}, the best baseline" in said
+    assert "Diebold-Mariano p " in said
+    assert "paired bootstrap p " in said
+    assert found.significant != ("chance may explain it" in said or "does not rule it out" in said)
+
+
+def test_a_draw_is_called_one_and_a_lone_model_is_set_against_nobody() -> None:
+    panel = random_panel([300])
+    twins = [("one", SMALL[1]), ("other", SMALL[1])]
+    said = comparison_page.in_words(evaluation.compare(panel, twins, seeds=1))
+    assert "0.0% above that of other, the second best" in said
+    assert "p = 1, paired bootstrap p = 1: chance may explain it" in said
+    alone = comparison_page.in_words(evaluation.compare(panel, ["arx-lr"], seeds=1))
+    assert alone.startswith("arx-lr: RMSE ") and "It is the only model here, so none is best" in alone
+    assert "squared error" not in alone
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "p", "said"),
+    [
+        (-0.2, -0.01, 0.01, "p = 0.04)."),
+        (-0.2, -0.01, 0.09, "more than chance by the interval, but Diebold-Mariano does not rule it out)."),
+        (-0.2, 0.01, 0.01, "more than chance by Diebold-Mariano, but the interval does not rule it out)."),
+        (-0.2, 0.01, 0.09, "chance may explain it)."),
+    ],
+)
+def test_what_is_said_holds_for_both_tests(low: float, high: float, p: float, said: str) -> None:
+    """An interval without zero beside "chance may explain it" would be two answers to one question."""
+    found = Difference(change=-0.1, low=low, high=high, p=p, p_bootstrap=0.04)
+    words = comparison_page._difference_in_words(found, "ours", "theirs")
+    assert words.endswith(said)
+    assert ("chance may explain it" in words) == (low < 0 < high and p > 0.05)
+
+
+def test_the_page_shows_spread_origins_and_protocol(rolled: Comparison) -> None:
+    page = comparison_page.page(rolled, "house <1>").html()
+    assert "house &lt;1&gt;: one step ahead" in page
+    assert "fitted anew at 3 successive origins on the 262 to 393 rows before each" in page
+    assert "<h2>Origin by origin</h2>" in page
+    assert "Dots: one for each origin." in page
+    row = rolled.rows()[0]
+    assert "".join(f"<td>{value:.4g}</td>" for value in row["rmse_by_origin"]) in page
+    single = evaluation.compare(random_panel([260]), ["persistence", SMALL], seeds=2)
+    page = comparison_page.page(single, "house").html()
+    assert "166 / 42 / 52 rows, 1 series; train, validation and test in time order" in page
+    assert "Dots: one for each seed." in page
+    assert "Origin by origin" not in page
+    paper = evaluation.compare(random_panel([260]), ["persistence"], protocol="paper")
+    assert "best epoch read on the test part" in comparison_page.page(paper, "house").html()
+
+
+def test_the_hardest_stretch_lies_in_one_series_after_one_origin(rolled: Comparison) -> None:
+    segments = comparison_page._segments(rolled)
+    assert sum(segments) == len(rolled.truth)
+    assert len(segments) == 6
+    errors = np.zeros(sum(segments))
+    edge = segments[0]
+    errors[edge - 3 : edge + 3] = 10.0  # the worst rows straddle two series
+    errors[edge - 3] = 11.0
+    stretch = comparison_page._worst_stretch(errors, segments)
+    assert stretch.stop - stretch.start == max(segments)
+    bounds = np.cumsum([0, *segments])
+    assert stretch.start in bounds and stretch.stop in bounds
+
+
+def test_the_command_makes_a_backtest(tmp_path: Path) -> None:
+    panel = random_panel([300, 240])
+    frame = pd.DataFrame(panel.inputs, columns=list("abc")).assign(
+        y=panel.target, site=np.repeat(panel.ids, panel.lengths)
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    arguments = ["compare", str(tmp_path / "t.csv"), "--target", "y", "--series", "site", "--origins", "4"]
+    arguments += ["--models", "persistence,arx-lr", "--report", str(tmp_path / "r.html")]
+    done = CliRunner().invoke(app, [*arguments, "--json"])
+    assert done.exit_code == 0, done.output
+    content = json.loads(done.stdout)
+    assert [len(line["rmse_by_origin"]) for line in content["scores"]] == [4, 4]
+    assert "the second best" in content["summary"]
+    assert "4 successive origins" in (tmp_path / "r.html").read_text()
+    shown = CliRunner().invoke(app, arguments, env={"COLUMNS": "120"}).output
+    assert "honest protocol, 4 origins" in shown
+    assert "by origin" in shown
+    refused = CliRunner().invoke(app, [*arguments, "--protocol", "paper"])
+    assert "cannot go with the paper's protocol" in str(refused.exception)

@@ -1,0 +1,119 @@
+"""Without labels a model is fed with itself: it stays near what it knows, and says what it does."""
+
+import json
+import logging
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import varnn
+from varnn import VARNNRegressor, evaluation
+from varnn.data.preparation import SCALES
+from varnn.persistence import model_file
+from varnn.streaming.closed_loop import WIDENED
+
+X = np.random.default_rng(0).normal(size=(200, 2))
+Y = 20 + X[:, 0] + np.random.default_rng(1).normal(size=200).cumsum() / 5
+
+
+def small(**changes: Any) -> VARNNRegressor:
+    return VARNNRegressor(**{"ensemble": 1, "epochs": 2, "hidden_size": 4} | changes)
+
+
+def running_away(model: VARNNRegressor, drift: float) -> VARNNRegressor:
+    """Let each label be a little further away than the last."""
+    linear = model.fitted_.recipe.linear
+    assert linear is not None
+    recipe = replace(model.fitted_.recipe, linear=replace(linear, constant=linear.constant + drift))
+    model.fitted_ = replace(model.fitted_, recipe=recipe)
+    return model
+
+
+@pytest.mark.parametrize("drift", [-0.8, 0.5, 1e9])
+def test_a_loop_that_runs_away_is_kept_near_the_labels_known(drift: float) -> None:
+    model = running_away(small().fit(X, Y), drift)
+    low, high = Y.min(), Y.max()
+    far = np.tile(X, (5, 1))
+    ahead = model.forecast(X, Y, horizon=1000, inputs=far, method="iterate")
+    for found in (model.predict(far), ahead.prediction[0]):
+        assert found.min() >= low - WIDENED * (high - low) - 1e-9
+        assert found.max() <= high + WIDENED * (high - low) + 1e-9
+        assert found.std() > 0
+
+
+def test_a_slow_drift_comes_to_rest_at_the_edge() -> None:
+    model = running_away(small(linear=True, adapt=None).fit(X, Y), -0.5)
+    model.fitted_ = replace(model.fitted_, share=0.0)
+    found = model.predict(np.tile(X.mean(axis=0), (1000, 1)))
+    assert Y.min() - 3 < found[-1] < Y.min() and abs(found[-1] - found[-2]) < 1e-6
+
+
+def test_rows_gone_on_from_widen_the_range() -> None:
+    """Labels have moved on since training: a forecast goes on from where they are."""
+    model = small().fit(X, Y)
+    later = model.forecast(X, Y + 500, horizon=3, method="iterate").prediction[0]
+    assert (later > 450).all()
+
+
+@pytest.mark.parametrize("linear", [True, False])
+@pytest.mark.parametrize("scale", SCALES)
+def test_files_know_the_range_and_older_ones_guess_it(tmp_path: Path, linear: bool, scale: Any) -> None:
+    model = small(linear=linear, scale=scale).fit(X, Y)
+    assert model.fitted_.labels_known == (Y.min(), Y.max())
+    path = tmp_path / "m.varnn"
+    model.save(path)
+    assert varnn.load(path).fitted_.labels_known == (Y.min(), Y.max())
+    tensors, header = model_file.from_bytes(path.read_bytes(), "it")
+    del header["label_range"]
+    path.write_bytes(model_file.to_bytes(tensors, header))
+    low, high = varnn.load(path).fitted_.labels_known
+    span = float(np.ptp(Y))
+    assert Y.min() - span < low <= Y[-40:].min() and Y[-40:].max() <= high < Y.max() + span
+    assert len(varnn.load(path).predict(X)) == 200
+
+
+def test_predicting_without_labels_says_so_once_per_model(caplog: pytest.LogCaptureFixture) -> None:
+    model = small().fit(X, Y)
+    caplog.clear()
+    model.predict(X, Y)
+    assert "closed loop" not in caplog.text
+    model.predict(X)
+    model.predict(X)
+    assert caplog.text.count("in closed loop") == 1
+    assert caplog.records[-1].levelno == logging.WARNING
+
+
+def test_scorers_by_name_measure_the_closed_loop_and_ours_one_step(caplog: pytest.LogCaptureFixture) -> None:
+    folds = TimeSeriesSplit(n_splits=2)
+    ours = cross_val_score(small(), X, Y, cv=folds, scoring=evaluation.one_step_scorer(), error_score="raise")
+    assert "in closed loop" not in caplog.text
+    theirs = cross_val_score(small(), X, Y, cv=folds, scoring="neg_mean_squared_error", error_score="raise")
+    assert caplog.text.count("in closed loop") == 2  # a model for each fold
+    for (train, test), one, other in zip(folds.split(X), ours, theirs, strict=True):
+        model = small().fit(X[train], Y[train])
+        assert one == pytest.approx(-np.mean((model.predict(X[test], Y[test]) - Y[test]) ** 2))
+        assert other == pytest.approx(-np.mean((model.predict(X[test]) - Y[test]) ** 2))
+
+
+def test_the_scorer_goes_with_pipelines_searches_and_missing_labels() -> None:
+    labels = Y.copy()
+    labels[150] = np.nan
+    scorer = pickle.loads(pickle.dumps(evaluation.one_step_scorer(r2_score, greater_is_better=True)))
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), small()),
+        {"varnnregressor__hidden_size": [2, 4]},
+        cv=TimeSeriesSplit(n_splits=2),
+        scoring=scorer,
+        error_score="raise",
+    )
+    search.fit(X, labels)
+    assert 0 < search.best_score_ < 1
+    assert json.dumps(search.best_params_)
