@@ -5,18 +5,16 @@ Written from the paper's text alone, with the fused vector z spelt out; nothing 
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.floating[Any]]
+from varnn._types import FloatArray
 
 
 def predict_window(
-    weights: Mapping[str, Floats],
-    inputs: Floats,
-    target: Floats,
+    weights: Mapping[str, FloatArray],
+    inputs: FloatArray,
+    target: FloatArray,
     *,
     variant: str,
     residual: str = "projected",
@@ -47,13 +45,13 @@ def predict_window(
 
 
 def predict_rows(
-    weights: Mapping[str, Floats],
-    inputs: Floats,
-    target: Floats,
+    weights: Mapping[str, FloatArray],
+    inputs: FloatArray,
+    target: FloatArray,
     starts: list[int],
     window: int,
     **cell: object,
-) -> Floats:
+) -> FloatArray:
     """Predict every row from its own window, cut at the start of its series."""
     predictions = np.empty(len(target))
     for first, last in pairwise(starts):

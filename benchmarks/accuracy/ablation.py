@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.accuracy.ablation_steps import DATA, DRAW_NOTHING, RUNGS
 from varnn import datasets, evaluation
+from varnn._types import BoolArray, FloatArray
 from varnn.data.files import write_atomically
-from varnn.data.panel import FloatArray
 from varnn.data.preparation import split_by_series
 from varnn.datasets import bidmc
 from varnn.evaluation import Parts
@@ -63,7 +62,7 @@ class Climbed:
     predictions: FloatArray
 
 
-def scored_rows(parts: Parts) -> npt.NDArray[np.bool_]:
+def scored_rows(parts: Parts) -> BoolArray:
     """Mark the rows of ``lead_in`` that are scored: test rows with a label and four rows before them.
 
     Only BIDMC's records, which begin in the test part, have rows without; the paper leaves them out too.

@@ -7,7 +7,8 @@ from typing import Any, cast
 import numpy as np
 
 from varnn import baselines, evaluation
-from varnn.data.panel import FloatArray, Panel
+from varnn._types import FloatArray
+from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.network.cell import Variant
 

@@ -16,7 +16,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks import fresh
 from benchmarks.accuracy import ablation as ladder
@@ -31,7 +30,8 @@ from benchmarks.accuracy.coverage_peers import (
 )
 from benchmarks.record import Measured, Row, significant
 from varnn import evaluation
-from varnn.data.panel import FloatArray, Panel
+from varnn._types import BoolArray, FloatArray, IntArray
+from varnn.data.panel import Panel
 from varnn.datasets import synthetic
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation import Parts
@@ -44,7 +44,7 @@ SHOWN = "beijing, causal"  # data set that a week is drawn of
 WEEK = 7 * 24
 SEED = 2025  # of the first model
 
-Mask = npt.NDArray[np.bool_]
+Mask = BoolArray
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def _of(panel: Panel, name: str) -> Mask:
     return marked
 
 
-def _tenths(parts: Parts, rows: Mask) -> npt.NDArray[np.int64]:
+def _tenths(parts: Parts, rows: Mask) -> IntArray:
     """Give the tenth of its series' test part that each scored row lies in, 0 to 9."""
     judged = parts.lead_in
     tested = np.isin(judged.rows, parts.test.rows)

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 
-Doubles = npt.NDArray[np.float64]
+from varnn._types import DoubleArray
 
 # MAPIE's step size has no default; these span what its documentation and the method's authors use.
 GAMMAS = (0.005, 0.02, 0.05)
@@ -22,18 +21,18 @@ GAMMAS = (0.005, 0.02, 0.05)
 class Predicted(NamedTuple):
     """Rows of one series with known labels."""
 
-    predictions: Doubles
-    labels: Doubles
+    predictions: DoubleArray
+    labels: DoubleArray
 
 
 class Bounds(NamedTuple):
     """Lower and upper bounds of rows at some levels: (N, L) each."""
 
-    lower: Doubles
-    upper: Doubles
+    lower: DoubleArray
+    upper: DoubleArray
 
 
-def interval_scores(bounds: Bounds, labels: Doubles, levels: Sequence[float]) -> Doubles:
+def interval_scores(bounds: Bounds, labels: DoubleArray, levels: Sequence[float]) -> DoubleArray:
     """Give the interval score of each row: width, plus 2 / (1 - level) times how far a label lies outside.
 
     Its mean is smallest for the true quantiles (Gneiting and Raftery, 2007).

@@ -15,7 +15,8 @@ import numpy as np
 
 from benchmarks import fresh
 from varnn import baselines, datasets, evaluation
-from varnn.data.panel import FloatArray, Panel
+from varnn._types import FloatArray
+from varnn.data.panel import Panel
 from varnn.data.preparation import split_in_time
 from varnn.errors import ConfigError
 from varnn.estimator.regressor import VARNNRegressor

@@ -12,14 +12,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.record import Measured, Row, significant
+from varnn._types import BoolArray, DoubleArray
 from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
 
-Doubles = npt.NDArray[np.float64]
-Change = Callable[[Doubles, Doubles, int], None]  # inputs, labels and the row: changes them in place
+Change = Callable[[DoubleArray, DoubleArray, int], None]  # inputs, labels and the row: changes them in place
 
 GLITCHES = (10.0, 100.0, 1e6)
 SHIFTS = (10.0, 100.0)
@@ -31,7 +30,7 @@ _STREAMS = ("arx", "walk", "pulses")
 _RAMP = 50  # rows
 
 
-def make(kind: str, rows: int, seed: int) -> tuple[Doubles, Doubles]:
+def make(kind: str, rows: int, seed: int) -> tuple[DoubleArray, DoubleArray]:
     """Make a stream with two inputs: (rows, 2) and (rows,).
 
     Examples
@@ -109,7 +108,7 @@ class _Laboratory:
             "coverage of the next 200": significant(float(covered[:, :_COVERED].mean())),
         }
 
-    def _errors(self, change: Change, *, keep: bool = False) -> tuple[Doubles, npt.NDArray[np.bool_]]:
+    def _errors(self, change: Change, *, keep: bool = False) -> tuple[DoubleArray, BoolArray]:
         """Give errors of the rows after each place, and whether intervals held; ``keep`` its own row too."""
         inputs, labels = self.inputs.copy(), self.labels.copy()
         for x, y in zip(inputs, labels, strict=True):
@@ -131,7 +130,7 @@ def _of_peers(*, members: int, training: int, places: int) -> list[Row]:
     own = [common + 0.3 * generator.normal(size=len(common)) for _ in range(3)]
     ids = list("abc")
 
-    def panel(first: int, last: int, labels: list[Doubles]) -> Panel:
+    def panel(first: int, last: int, labels: list[DoubleArray]) -> Panel:
         rows = last - first
         return Panel.from_arrays(
             np.tile(inputs[first:last], (3, 1)),
@@ -142,8 +141,8 @@ def _of_peers(*, members: int, training: int, places: int) -> list[Row]:
     model = VARNNRegressor(random_state=9, ensemble=members, peers=True).fit(panel(0, training, own))
     unit, length, found = float(np.std(own[0][:training])), _LEAD + 1 + _AFTER, []
     for size in GLITCHES:
-        quiet: list[Doubles] = []
-        errors: list[Doubles] = []
+        quiet: list[DoubleArray] = []
+        errors: list[DoubleArray] = []
         covered = []
         for place in range(places):
             first = training + place * 60 - _LEAD
@@ -170,7 +169,7 @@ def _of_peers(*, members: int, training: int, places: int) -> list[Row]:
 
 
 def _glitch_row(
-    kind: str, where: str, size: float, errors: Doubles, quiet: Doubles, covered: npt.NDArray[np.bool_]
+    kind: str, where: str, size: float, errors: DoubleArray, quiet: DoubleArray, covered: BoolArray
 ) -> Row:
     return {
         "stream": kind,
@@ -181,23 +180,23 @@ def _glitch_row(
     }
 
 
-def _wild_label(inputs: Doubles, labels: Doubles, row: int, *, size: float) -> None:
+def _wild_label(inputs: DoubleArray, labels: DoubleArray, row: int, *, size: float) -> None:
     labels[row] += size
 
 
-def _wild_input(inputs: Doubles, labels: Doubles, row: int, *, size: float) -> None:
+def _wild_input(inputs: DoubleArray, labels: DoubleArray, row: int, *, size: float) -> None:
     inputs[row, 0] += size
 
 
-def _rise(inputs: Doubles, labels: Doubles, row: int, *, slope: float, rows: int) -> None:
+def _rise(inputs: DoubleArray, labels: DoubleArray, row: int, *, slope: float, rows: int) -> None:
     labels[row:] += slope * np.minimum(np.arange(1, len(labels) - row + 1), rows)
 
 
-def _rmse(errors: Doubles) -> float:
+def _rmse(errors: DoubleArray) -> float:
     return float(np.sqrt(np.mean(np.square(errors))))
 
 
-def _first_run(calm: npt.NDArray[np.bool_], length: int) -> int:
+def _first_run(calm: BoolArray, length: int) -> int:
     """Give the first place from which so many are calm in a row; all of them if there is none.
 
     Examples

@@ -10,20 +10,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.record import Measured, Row, significant
+from varnn._types import DoubleArray
 from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
 
-Doubles = npt.NDArray[np.float64]
-Stream = Callable[[np.random.Generator, Doubles], Doubles]  # the inputs (N, 2) may be changed in place
+Stream = Callable[[np.random.Generator, DoubleArray], DoubleArray]  # inputs (N, 2) may be changed in place
 
 ROWS = 2000
 LEVEL = 0.9
 
 
-def _ar(generator: np.random.Generator, inputs: Doubles, noise: Doubles | None = None) -> Doubles:
+def _ar(generator: np.random.Generator, inputs: DoubleArray, noise: DoubleArray | None = None) -> DoubleArray:
     """Make an AR(1) process that follows the first input."""
     news = inputs[:, 0] + 0.5 * (generator.normal(size=len(inputs)) if noise is None else noise)
     labels = np.zeros(len(news))
@@ -32,34 +31,34 @@ def _ar(generator: np.random.Generator, inputs: Doubles, noise: Doubles | None =
     return labels
 
 
-def _rows(inputs: Doubles) -> Doubles:
+def _rows(inputs: DoubleArray) -> DoubleArray:
     return np.arange(len(inputs)) / len(inputs)
 
 
-def _missing(values: Doubles, generator: np.random.Generator, length: int) -> Doubles:
+def _missing(values: DoubleArray, generator: np.random.Generator, length: int) -> DoubleArray:
     """Take out runs of so many rows, a fifth of all."""
     for first in generator.integers(0, len(values), len(values) // (5 * length)):
         values[first : first + length] = np.nan
     return values
 
 
-def _missing_inputs(generator: np.random.Generator, inputs: Doubles) -> Doubles:
+def _missing_inputs(generator: np.random.Generator, inputs: DoubleArray) -> DoubleArray:
     labels = _ar(generator, inputs)
     _missing(inputs, generator, 5)
     return labels
 
 
-def _collinear(generator: np.random.Generator, inputs: Doubles) -> Doubles:
+def _collinear(generator: np.random.Generator, inputs: DoubleArray) -> DoubleArray:
     inputs[:, 1] = 2 * inputs[:, 0] + 1
     return _ar(generator, inputs)
 
 
-def _constant_input(generator: np.random.Generator, inputs: Doubles) -> Doubles:
+def _constant_input(generator: np.random.Generator, inputs: DoubleArray) -> DoubleArray:
     inputs[:, 1] = 7.0
     return _ar(generator, inputs)
 
 
-def _trending_input(generator: np.random.Generator, inputs: Doubles) -> Doubles:
+def _trending_input(generator: np.random.Generator, inputs: DoubleArray) -> DoubleArray:
     inputs[:, 1] = 100 * _rows(inputs)
     return _ar(generator, inputs) + inputs[:, 1]
 
@@ -136,11 +135,11 @@ def _over(error: float, other: float) -> float | None:
     return significant(error / other) if other else None
 
 
-def _rmse(errors: Doubles) -> float:
+def _rmse(errors: DoubleArray) -> float:
     return float(np.sqrt(np.mean(np.square(errors))))
 
 
-def _last_known(labels: Doubles) -> Doubles:
+def _last_known(labels: DoubleArray) -> DoubleArray:
     """Give the last label before each row; that of the first is its own.
 
     Examples

@@ -10,7 +10,8 @@ from benchmarks.record import Measured, significant, timed_rows
 from benchmarks.speed import stream_peers
 from benchmarks.speed.model import untrained
 from benchmarks.speed.rounds import Contender, agree, interleave
-from benchmarks.speed.stream_peers import Floats, Step
+from benchmarks.speed.stream_peers import Step
+from varnn._types import DoubleArray
 from varnn.model.fitted import Fitted
 from varnn.streaming.stream import Stream
 
@@ -19,7 +20,7 @@ SETTLE = 30  # untimed steps at the start of a turn
 SAME_STEPS, SAME_TO = 20, 1e-4
 FLEET = 10_000
 OURS = "varnn Stream"
-PEERS: dict[str, tuple[Callable[[Fitted, Floats, Floats], Step], bool, int | None]] = {
+PEERS: dict[str, tuple[Callable[[Fitted, DoubleArray, DoubleArray], Step], bool, int | None]] = {
     # name: how to make it, whether it computes what ours does, most calls in a round
     "torch, eager": (stream_peers.eager, True, None),
     "onnxruntime": (stream_peers.onnx, True, None),
@@ -123,7 +124,7 @@ def measure_fleet(*, threads: int, rounds: int, calls: int, n_series: int = FLEE
     return asdict(measured)
 
 
-def _ours(fitted: Fitted, X: Floats, y: Floats) -> Step:
+def _ours(fitted: Fitted, X: DoubleArray, y: DoubleArray) -> Step:
     live = Stream(fitted)
 
     def step(row: int) -> float:

@@ -5,17 +5,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from varnn._types import DoubleArray
 from varnn.model.fitted import Fitted
 from varnn.network import cell
 from varnn.network.cell import Weights
 
-Floats = npt.NDArray[np.float64]
 Step = Callable[[int], float]
 
 
-def eager(fitted: Fitted, X: Floats, y: Floats) -> Step:
+def eager(fitted: Fitted, X: DoubleArray, y: DoubleArray) -> Step:
     """Run the cell over the last rows anew for each prediction, in torch on one thread."""
     import torch
 
@@ -37,7 +36,7 @@ def eager(fitted: Fitted, X: Floats, y: Floats) -> Step:
     return step
 
 
-def onnx(fitted: Fitted, X: Floats, y: Floats) -> Step:
+def onnx(fitted: Fitted, X: DoubleArray, y: DoubleArray) -> Step:
     """Run the window as one onnxruntime graph on one thread, fed with the last rows.
 
     The graph has a fixed length, so the first rows, whose windows are short, get windows of their own.
@@ -108,7 +107,7 @@ def _window_graph(fitted: Fitted, length: int) -> bytes:
     return bytes(model.SerializeToString())
 
 
-def river(fitted: Fitted, X: Floats, y: Floats) -> Step:
+def river(fitted: Fitted, X: DoubleArray, y: DoubleArray) -> Step:
     """Forecast and learn with river's online ARIMA, on the same inputs and three lags."""
     from river import linear_model, optim, preprocessing, time_series
 
@@ -130,7 +129,7 @@ def river(fitted: Fitted, X: Floats, y: Floats) -> Step:
     return step
 
 
-def statsmodels(fitted: Fitted, X: Floats, y: Floats) -> Step:
+def statsmodels(fitted: Fitted, X: DoubleArray, y: DoubleArray) -> Step:
     """Forecast with a state-space ARIMA(3, 0, 3) and extend it by each row; nothing is estimated anew."""
     from statsmodels.tsa.statespace.sarimax import SARIMAX
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from varnn import Panel, VARNNRegressor, datasets, evaluation
+from varnn._types import BoolArray, DoubleArray
 from varnn.baselines.forecasts import persistence_ahead, seasonal_ahead
 from varnn.model.forecast import Forecaster
 from varnn.model.forecast.rows import targets_ahead
@@ -28,8 +29,7 @@ DESCRIBED = (
     "forecast of 24 hours with its 90 % band, which widens with the distance."
 )
 
-Doubles = npt.NDArray[np.float64]
-Marks = npt.NDArray[np.bool_]
+Marks = BoolArray
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def write(model: VARNNRegressor, parts: evaluation.Parts) -> None:
     (IMAGES / "forecast.svg").write_text(to_svg(figure, DESCRIBED, alone=True))
 
 
-def midnight(rows: Panel, errors: Doubles, scored: Marks, share: float) -> int:
+def midnight(rows: Panel, errors: DoubleArray, scored: Marks, share: float) -> int:
     """Find the midnight of the test part below whose error lies a share of all; no label may be missing."""
     moments = np.asarray(rows.time).astype("datetime64[h]")
     midnights = np.flatnonzero(scored & (moments == moments.astype("datetime64[D]")) & ~np.isnan(errors))
@@ -77,7 +77,9 @@ def midnight(rows: Panel, errors: Doubles, scored: Marks, share: float) -> int:
     return int(sorted(whole, key=lambda row: errors[row])[round(share * (len(whole) - 1))])
 
 
-def draw(axes: Axes, rows: Panel, origin: int, prediction: Doubles, band: tuple[Doubles, Doubles]) -> None:
+def draw(
+    axes: Axes, rows: Panel, origin: int, prediction: DoubleArray, band: tuple[DoubleArray, DoubleArray]
+) -> None:
     """Draw a day before a forecast, and the day it is of."""
     hours, blue = np.arange(-HORIZON, HORIZON), COLOURS[0]
     # No concentration is below zero, which the bounds do not know.
@@ -94,12 +96,16 @@ def draw(axes: Axes, rows: Panel, origin: int, prediction: Doubles, band: tuple[
 
 
 def in_figures(
-    forecaster: Forecaster, rows: Panel, truth: Doubles, scored: Marks, band: tuple[Doubles, Doubles]
+    forecaster: Forecaster,
+    rows: Panel,
+    truth: DoubleArray,
+    scored: Marks,
+    band: tuple[DoubleArray, DoubleArray],
 ) -> str:
     """Give errors over those of persistence, and how many outcomes the intervals held."""
     known = scored[:, None] & ~np.isnan(truth)
 
-    def by_distance(values: npt.NDArray[np.generic]) -> Doubles:
+    def by_distance(values: npt.NDArray[np.generic]) -> DoubleArray:
         return np.asarray(np.nanmean(np.where(known, values, np.nan), axis=0))
 
     last = by_distance(np.square(truth - persistence_ahead(rows, HORIZON)))

@@ -13,6 +13,7 @@ import torch
 from sklearn.ensemble import RandomForestRegressor
 
 from varnn import Panel, baselines
+from varnn._types import DoubleArray
 from varnn.baselines import _networks
 from varnn.baselines._history import Preparation
 from varnn.baselines._lagged import Lags
@@ -20,8 +21,6 @@ from varnn.baselines._regression import Regression
 from varnn.baselines.neural import Kind, Network
 from varnn.data.preparation import split_in_time
 from varnn.errors import MissingExtraError, TrainingError
-
-Doubles = npt.NDArray[np.float64]
 
 
 def stream(rows: int = 120, *, seed: int = 0) -> Panel:
@@ -32,7 +31,7 @@ def stream(rows: int = 120, *, seed: int = 0) -> Panel:
     return Panel.from_arrays(X, y, series=["a"] * (rows // 3) + ["b"] * (rows - rows // 3))
 
 
-def by_hand(panel: Panel, labels: list[int], inputs: list[int]) -> tuple[Doubles, Doubles, list[int]]:
+def by_hand(panel: Panel, labels: list[int], inputs: list[int]) -> tuple[DoubleArray, DoubleArray, list[int]]:
     """Lag rows in plain loops, original units: regressors, targets and their rows."""
     rows, regressors = [], []
     for first, last in zip(panel.starts[:-1], panel.starts[1:], strict=True):
@@ -158,13 +157,13 @@ def test_boosting_falls_back_on_scikit_learn(monkeypatch: pytest.MonkeyPatch) ->
         baselines.make("narx-gbm", library="lightgbm").fit(panel)
 
 
-def _numpy_network(kind: Kind, network: torch.nn.Module, regressors: npt.NDArray[Any]) -> Doubles:
+def _numpy_network(kind: Kind, network: torch.nn.Module, regressors: npt.NDArray[Any]) -> DoubleArray:
     """Write the textbook equations in NumPy, from the network's own matrices."""
     weights = {
         name: one.detach().cpu().numpy().astype(np.float64) for name, one in network.named_parameters()
     }
 
-    def sigmoid(z: Doubles) -> Doubles:
+    def sigmoid(z: DoubleArray) -> DoubleArray:
         return 1 / (1 + np.exp(-z))
 
     if kind == "mlp":

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from varnn import Panel, baselines
+from varnn._types import FloatArray
 from varnn.baselines import NAMES, Baseline
-from varnn.data.panel import FloatArray
 from varnn.data.preparation import split_by_series, split_in_time
 from varnn.errors import ConfigError, DataError
 

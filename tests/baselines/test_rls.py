@@ -12,13 +12,12 @@ import statsmodels.api as sm
 from sklearn.linear_model import Ridge
 
 from varnn import Panel, baselines
+from varnn._types import DoubleArray
 from varnn.baselines._history import Preparation
 from varnn.baselines._lagged import Lags
 from varnn.baselines.armax import RegressionARMA
 from varnn.baselines.rls import RecursiveARX
 from varnn.errors import MissingExtraError
-
-Doubles = npt.NDArray[np.float64]
 
 
 def stream(rows: int = 120, *, seed: int = 0) -> Panel:
@@ -29,7 +28,7 @@ def stream(rows: int = 120, *, seed: int = 0) -> Panel:
     return Panel.from_arrays(X, y, series=["a"] * (rows // 3) + ["b"] * (rows - rows // 3))
 
 
-def _scaled_arx(panel: Panel, like: Panel) -> tuple[Doubles, npt.NDArray[Any]]:
+def _scaled_arx(panel: Panel, like: Panel) -> tuple[DoubleArray, npt.NDArray[Any]]:
     """Give every row's ARX regressors with a constant, and its label, in min-max units of ``like``."""
     history = Preparation.of(like, np.float64)(panel)
     regressors = Lags.of().regressors(history, np.arange(len(panel)))

@@ -4,19 +4,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from tests.cases import random_panel
 from varnn import Panel, Stream, VARNNRegressor, load
+from varnn._types import DoubleArray
 from varnn.model.adaptation import Adaptation, Adapter, corrections
 from varnn.model.fitted import Fitted
 
 TINY: dict[str, Any] = {"hidden_size": 8, "epochs": 2, "ensemble": 2, "window": 4, "device": "cpu"}
-Doubles = npt.NDArray[np.float64]
 
 
-def readout_problem(rows: int, seed: int, drift: float) -> tuple[Doubles, Doubles]:
+def readout_problem(rows: int, seed: int, drift: float) -> tuple[DoubleArray, DoubleArray]:
     """Give hidden layers, and targets whose best readout wanders at a given pace from zero."""
     generator = np.random.default_rng(seed)
     hidden = np.maximum(generator.normal(size=(1, rows, 6)), 0)

@@ -5,7 +5,6 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,14 +15,14 @@ import varnn
 from benchmarks.accuracy.coverage_peers import Bounds, interval_scores
 from tests.cases import random_panel
 from varnn import Panel, Stream, VARNNRegressor
+from varnn._types import DoubleArray
 from varnn.errors import ConfigError, DataError
 from varnn.model.intervals import TAUS, Spread, Tracker, _fit_sizes, follow
 
 TINY: dict[str, Any] = {"hidden_size": 8, "epochs": 3, "ensemble": 2, "window": 4, "device": "cpu"}
-Doubles = npt.NDArray[np.float64]
 
 
-def spread_of(errors: Doubles, later: Doubles) -> Spread:
+def spread_of(errors: DoubleArray, later: DoubleArray) -> Spread:
     hidden = np.ones((len(errors), 2))
     return Spread.of(
         hidden, errors, np.array([0, len(errors)]), hidden[: len(later)], later, np.array([0, len(later)])

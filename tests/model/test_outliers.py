@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from varnn import Panel, Stream, VARNNRegressor, load
+from varnn._types import DoubleArray
 from varnn.errors import DataError
 from varnn.model.adaptation import Adaptation, Adapter
 from varnn.model.fitted import Fitted
@@ -19,12 +19,11 @@ from varnn.model.outliers import FilterStream, LabelFilter
 from varnn.persistence import model_file
 from varnn.streaming.linked import Companions
 
-Doubles = npt.NDArray[np.float64]
 SMALL: Any = {"hidden_size": 8, "epochs": 3, "ensemble": 2, "window": 6, "device": "cpu", "random_state": 0}
 TRAINING, PLACE = 1200, 200  # rows, and the row of what follows that goes wrong
 
 
-def made(rows: int = 2000, seed: int = 0) -> tuple[Doubles, Doubles]:
+def made(rows: int = 2000, seed: int = 0) -> tuple[DoubleArray, DoubleArray]:
     """Make inputs and labels of an ARX process whose labels have a deviation of about 2."""
     generator = np.random.default_rng(seed)
     inputs, noise = generator.normal(size=(rows, 2)), generator.normal(size=rows)
@@ -58,7 +57,7 @@ def panel_of_peers(first: int, last: int, *, glitch: float = 0.0) -> Panel:
     )
 
 
-def later(*, label: float = 0.0, x: float = 0.0, shift: float = 0.0) -> tuple[Doubles, Doubles]:
+def later(*, label: float = 0.0, x: float = 0.0, shift: float = 0.0) -> tuple[DoubleArray, DoubleArray]:
     """Give the rows after training, one of which goes wrong, in deviations; a shift stays."""
     inputs, labels = made()
     inputs, labels = inputs[TRAINING:].copy(), labels[TRAINING:].copy()
@@ -68,7 +67,7 @@ def later(*, label: float = 0.0, x: float = 0.0, shift: float = 0.0) -> tuple[Do
     return inputs, labels
 
 
-def rmse(errors: Doubles) -> float:
+def rmse(errors: DoubleArray) -> float:
     return float(np.sqrt(np.mean(np.square(errors))))
 
 
@@ -145,7 +144,7 @@ def test_rows_like_those_of_training_are_predicted_as_ever(model: VARNNRegressor
         assert np.array_equal(bounded, free)
 
 
-def wild_rows(n_series: int = 1) -> tuple[Doubles, Doubles]:
+def wild_rows(n_series: int = 1) -> tuple[DoubleArray, DoubleArray]:
     """Give rows of n series with glitches of all kinds, shifts, a ramp and missing labels."""
     generator = np.random.default_rng(4)
     inputs, labels = (np.stack([one] * n_series, axis=1) for one in later())
@@ -234,7 +233,7 @@ def test_the_filter_is_one_rule_for_batch_and_stream(
     assert np.array_equal(panel.target, labels, equal_nan=True)  # it is not changed itself
 
 
-def _streamed(rule: LabelFilter, labels: Doubles) -> list[float]:
+def _streamed(rule: LabelFilter, labels: DoubleArray) -> list[float]:
     live, found = FilterStream(rule, 1), []
     for label in labels:
         found.append(live(np.array([label])).item())

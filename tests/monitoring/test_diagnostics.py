@@ -4,13 +4,13 @@ import json
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy.stats import norm
 from statsmodels.stats.diagnostic import acorr_ljungbox
 from statsmodels.tsa.stattools import acf
 
 from varnn import Panel, VARNNRegressor
+from varnn._types import DoubleArray
 from varnn.data.preparation import split_in_time
 from varnn.errors import DataError
 from varnn.monitoring.calibration import calibrate
@@ -21,11 +21,10 @@ from varnn.monitoring.monitor import detect
 from varnn.report import diagnostic_figures, over_time
 from varnn.report.figures import to_svg
 
-Floats = npt.NDArray[np.float64]
 LAGS = np.arange(1, 25)
 
 
-def coloured(seed: int, rows: int = 2000, colour: float = 0.6) -> Floats:
+def coloured(seed: int, rows: int = 2000, colour: float = 0.6) -> DoubleArray:
     values = np.random.default_rng(seed).normal(size=rows)
     for row in range(1, rows):
         values[row] += colour * values[row - 1]
@@ -62,7 +61,7 @@ def test_pairs_stay_within_series_and_leave_out_what_is_missing() -> None:
     starts = np.array([0, 30, 37, 90])
     series = np.repeat([0, 1, 2], np.diff(starts))
 
-    def by_loop(column: Floats, lag: int) -> tuple[float, int]:
+    def by_loop(column: DoubleArray, lag: int) -> tuple[float, int]:
         first, second = ((one - np.nanmean(one)) / np.nanstd(one) for one in (values, column))
         products = [first[t] * second[t - lag] for t in range(lag, 90) if series[t] == series[t - lag]]
         return float(np.nanmean(products)), int(np.sum(~np.isnan(products)))
@@ -194,7 +193,7 @@ def test_a_constant_and_series_of_different_lengths_are_no_trouble() -> None:
 # Calibration
 
 
-def normal_bounds(rows: int, levels: list[float], spread: float = 1.0) -> tuple[Floats, Floats]:
+def normal_bounds(rows: int, levels: list[float], spread: float = 1.0) -> tuple[DoubleArray, DoubleArray]:
     reach = spread * norm.ppf((1 + np.array(levels)) / 2)
     return np.tile(-reach, (rows, 1)), np.tile(reach, (rows, 1))
 

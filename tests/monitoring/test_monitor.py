@@ -5,21 +5,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from river.drift import PageHinkley
 
 from varnn import Panel, Stream, VARNNRegressor
+from varnn._types import DoubleArray
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.monitoring._page_hinkley import FLOATS, Excess, Track, accumulate, follow
 from varnn.monitoring.monitor import Event, Monitor, detect
 
-Floats = npt.NDArray[np.float64]
 
-
-def watched(rows: Floats, **settings: Any) -> list[Event]:
+def watched(rows: DoubleArray, **settings: Any) -> list[Event]:
     """Give the events of a fleet, rows (T, n), one row at a time."""
     monitor = Monitor(rows.shape[1], **settings)
     return [event for row in rows for event in monitor.observe(row)]
@@ -76,8 +74,8 @@ def test_an_outlier_hardly_moves_the_reference() -> None:
 # False alarms
 
 
-def ar1(colour: float) -> Callable[[np.random.Generator, tuple[int, int]], Floats]:
-    def make(generator: np.random.Generator, shape: tuple[int, int]) -> Floats:
+def ar1(colour: float) -> Callable[[np.random.Generator, tuple[int, int]], DoubleArray]:
+    def make(generator: np.random.Generator, shape: tuple[int, int]) -> DoubleArray:
         values = generator.normal(size=shape)
         for row in range(1, len(values)):
             values[row] += colour * values[row - 1]
@@ -86,7 +84,7 @@ def ar1(colour: float) -> Callable[[np.random.Generator, tuple[int, int]], Float
     return make
 
 
-NOISES: dict[str, Callable[[np.random.Generator, tuple[int, int]], Floats]] = {
+NOISES: dict[str, Callable[[np.random.Generator, tuple[int, int]], DoubleArray]] = {
     "Gaussian": lambda generator, shape: generator.normal(size=shape),
     "Laplace": lambda generator, shape: generator.laplace(size=shape),
     "t3": lambda generator, shape: generator.standard_t(3, size=shape),
@@ -127,7 +125,7 @@ def test_a_burst_of_heavy_tails_is_said_once_or_twice() -> None:
 # Detection
 
 
-def delays(rows: Floats, begin: int, kind: str) -> Floats:
+def delays(rows: DoubleArray, begin: int, kind: str) -> DoubleArray:
     """Give, for each series with an event after row ``begin``, rows until it; its kind must be right."""
     first: dict[int, Event] = {}
     for event in watched(rows):
@@ -191,13 +189,13 @@ def test_a_flat_stream_is_no_change_until_it_moves() -> None:
 # Stream, fleet and batch
 
 
-def stream(values: Floats, hits: Floats) -> list[Event]:
+def stream(values: DoubleArray, hits: DoubleArray) -> list[Event]:
     monitor = Monitor(coverage=0.9, false_alarms=1 / 200)
     pairs = zip(values.tolist(), hits.tolist(), strict=True)
     return [event for value, hit in pairs for event in monitor.observe(value, hit)]
 
 
-def eventful(seed: int, rows: int) -> tuple[Floats, Floats]:
+def eventful(seed: int, rows: int) -> tuple[DoubleArray, DoubleArray]:
     generator = np.random.default_rng(seed)
     values = generator.normal(size=rows) * np.repeat([1.0, 3.0], [rows // 2, rows - rows // 2])
     values[generator.random(rows) < 0.1] = np.nan
@@ -308,7 +306,7 @@ def test_wrong_shapes_are_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def streamed() -> tuple[VARNNRegressor, Floats, Floats]:
+def streamed() -> tuple[VARNNRegressor, DoubleArray, DoubleArray]:
     """Give a model of a calm stream, and rows whose noise grows fourfold at row 300."""
     generator = np.random.default_rng(4)
     x, noise = generator.normal(size=(1200, 2)), generator.normal(size=1200)
@@ -317,7 +315,7 @@ def streamed() -> tuple[VARNNRegressor, Floats, Floats]:
     return VARNNRegressor(hidden_size=8, epochs=2, ensemble=1).fit(x[:600], y[:600]), x[600:], y[600:]
 
 
-def run_stream(live: Stream, x: Floats, y: Floats) -> list[Event]:
+def run_stream(live: Stream, x: DoubleArray, y: DoubleArray) -> list[Event]:
     events = []
     for inputs, label in zip(x, y, strict=True):
         live.predict(inputs)
@@ -328,7 +326,7 @@ def run_stream(live: Stream, x: Floats, y: Floats) -> list[Event]:
 
 @pytest.mark.parametrize("coverage", [None, 0.9])
 def test_a_stream_notices_what_detect_finds(
-    streamed: tuple[VARNNRegressor, Floats, Floats], coverage: float | None
+    streamed: tuple[VARNNRegressor, DoubleArray, DoubleArray], coverage: float | None
 ) -> None:
     model, x, y = streamed
     y = np.where(np.arange(len(y)) % 50 == 7, np.nan, y)
@@ -347,7 +345,9 @@ def test_a_stream_notices_what_detect_finds(
     assert any(one.kind == "variance change" and 300 <= one.row < 340 for one in noticed)
 
 
-def test_a_fleet_is_watched_series_by_series(streamed: tuple[VARNNRegressor, Floats, Floats]) -> None:
+def test_a_fleet_is_watched_series_by_series(
+    streamed: tuple[VARNNRegressor, DoubleArray, DoubleArray],
+) -> None:
     model, x, y = streamed
     calm = x[:, 0] + 0.3 * np.random.default_rng(5).normal(size=len(x))
     alone = model.stream()
@@ -360,7 +360,9 @@ def test_a_fleet_is_watched_series_by_series(streamed: tuple[VARNNRegressor, Flo
     assert expected
 
 
-def test_a_watched_stream_goes_on_from_its_snapshot(streamed: tuple[VARNNRegressor, Floats, Floats]) -> None:
+def test_a_watched_stream_goes_on_from_its_snapshot(
+    streamed: tuple[VARNNRegressor, DoubleArray, DoubleArray],
+) -> None:
     model, x, y = streamed
     whole = model.stream()
     run_stream(whole, x[:50], y[:50])
@@ -379,7 +381,7 @@ def test_a_watched_stream_goes_on_from_its_snapshot(streamed: tuple[VARNNRegress
 
 
 def test_a_stream_that_is_not_watched_notices_nothing(
-    streamed: tuple[VARNNRegressor, Floats, Floats],
+    streamed: tuple[VARNNRegressor, DoubleArray, DoubleArray],
 ) -> None:
     model, x, y = streamed
     live = model.stream()

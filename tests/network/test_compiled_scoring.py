@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from hypothesis import given, settings
@@ -17,15 +16,13 @@ pytest.importorskip("numba")
 from tests.cases import CASES, Case, random_panel, random_weights
 from tests.network.test_engine_compiled import BREAK_POINTS
 from tests.oracle import predict_rows
+from varnn._types import FloatArray
 from varnn.network.cell import Architecture, Weights
 from varnn.network.engines import compiled_scoring, scoring
 from varnn.network.engines._compilable import supports
 from varnn.network.engines._piecewise import kernel
 from varnn.network.engines.compiled_scoring import score_compiled
 from varnn.network.engines.scoring import score, score_stepwise
-
-Floats = npt.NDArray[np.floating[Any]]
-
 
 RM = Case("RM")
 
@@ -142,7 +139,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Architecture]:
     """Let `score` think all work worth compiling; list the cells it hands to the compiled code."""
     seen: list[Architecture] = []
 
-    def spy(architecture: Architecture, *rest: Any, **options: Any) -> Floats:
+    def spy(architecture: Architecture, *rest: Any, **options: Any) -> FloatArray:
         seen.append(architecture)
         return score_compiled(architecture, *rest, **options)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import onnxruntime
 import pytest
@@ -17,6 +16,7 @@ from tests.cases import CASES, Case, random_panel
 from tests.model.test_outliers import made, wild_rows
 from tests.streaming.test_stream import fitted
 from varnn import Panel, Stream, VARNNRegressor
+from varnn._types import DoubleArray
 from varnn.errors import ConfigError, MissingExtraError, OutputError
 from varnn.model.calendar import clock_inputs
 from varnn.model.fitted import Fitted
@@ -25,7 +25,6 @@ from varnn.persistence.onnx._graph import Graph
 
 VARIANTS = ["RM", "RM+AM", "ARM", "ARM+AM"]
 _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
-Doubles = npt.NDArray[np.float64]
 
 
 class Session:
@@ -41,9 +40,9 @@ class Session:
             for name, one in self.declared.items()
             if name not in given
         }
-        self.labels: Doubles = np.full(n_series, np.nan)
+        self.labels: DoubleArray = np.full(n_series, np.nan)
 
-    def predict(self, x: Any, time: Any = None) -> Doubles:
+    def predict(self, x: Any, time: Any = None) -> DoubleArray:
         fed: dict[str, Any] = {**self.states, "y_previous": self.labels}
         if "x" in self.declared:
             fed["x"] = np.reshape(np.asarray(x, np.float64), (len(self.labels), -1))

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
-from varnn.data.panel import FloatArray, Panel
+from varnn._types import FloatArray
+from varnn.data.panel import Panel
 from varnn.data.preparation import LIMIT, Scaling, fill_gaps
 from varnn.errors import DataError
 

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from varnn._types import FloatArray
 from varnn.baselines._history import Precision, Preparation, fitted
 from varnn.baselines._lagged import Lags, last_labels
-from varnn.data.panel import FloatArray, Panel
+from varnn.data.panel import Panel
 from varnn.errors import DataError
 
 # A stretch of rows is gathered and predicted at a time, so that memory stays below 100 MB

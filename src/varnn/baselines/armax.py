@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.signal import lfilter
 
+from varnn._types import DoubleArray, FloatArray
 from varnn.baselines._history import History, Preparation, fitted
-from varnn.data.panel import FloatArray, Panel
+from varnn.data.panel import Panel
 from varnn.errors import ConfigError, require
 
-Doubles = npt.NDArray[np.float64]
 PASSES = 3  # rounds of ARMA and regression; two more move the terms by less than 0.005
 SHORTEST = 200  # rows of a series that tell enough about its dynamics
 GAP = 50  # missing rows between two series: what the filter remembers of the first fades out
@@ -58,8 +57,8 @@ class RegressionARMA:
     order: tuple[int, int] = (2, 1)
     rows: int = 20_000
     preparation_: Preparation | None = field(default=None, init=False, repr=False)
-    coefficients_: Doubles = field(init=False, repr=False)
-    arma_: Doubles = field(init=False, repr=False)
+    coefficients_: DoubleArray = field(init=False, repr=False)
+    arma_: DoubleArray = field(init=False, repr=False)
 
     def fit(self, panel: Panel, *, validation: Panel | None = None) -> "RegressionARMA":
         """Fit both parts in turn; there is nothing for validation to decide."""
@@ -91,7 +90,7 @@ class RegressionARMA:
             predictions[first:last] += filtered.filter_results.forecasts[0]
         return preparation.restore(predictions)
 
-    def _fitted_arma(self, history: History) -> Doubles:
+    def _fitted_arma(self, history: History) -> DoubleArray:
         """Fit the ARMA part to the last residuals of each series, by maximum likelihood."""
         panel = history.panel
         residuals = panel.target - _design(history) @ self.coefficients_
@@ -111,7 +110,7 @@ class RegressionARMA:
             warnings.simplefilter("ignore")
             return np.asarray(model.fit(disp=0, cov_type="none").params)
 
-    def _generalised_least_squares(self, history: History, design: Doubles) -> Doubles:
+    def _generalised_least_squares(self, history: History, design: DoubleArray) -> DoubleArray:
         """Solve the regression on rows whitened by the ARMA part, stretch by stretch of known labels."""
         forget = np.concatenate([[1.0], -self.arma_[: self.order[0]]])
         recall = np.concatenate([[1.0], self.arma_[self.order[0] :]])
@@ -134,12 +133,12 @@ class RegressionARMA:
         return statespace.SARIMAX(residuals, order=(self.order[0], 0, self.order[1]), **options)
 
 
-def _design(history: History) -> Doubles:
+def _design(history: History) -> DoubleArray:
     """Give the scaled inputs and a constant, (N, D + 1)."""
     return np.column_stack([history.panel.inputs, np.ones(len(history.panel))])
 
 
-def _least_squares(design: Doubles, labels: FloatArray) -> Doubles:
+def _least_squares(design: DoubleArray, labels: FloatArray) -> DoubleArray:
     return np.asarray(np.linalg.lstsq(design, labels, rcond=None)[0])
 
 

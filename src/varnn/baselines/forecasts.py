@@ -7,16 +7,14 @@ is missing the last one known stands in.
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from varnn._types import DoubleArray, FloatArray
 from varnn.baselines._history import Preparation
-from varnn.data.panel import FloatArray, Panel
+from varnn.data.panel import Panel
 from varnn.model.linear import last_labels
 
-Doubles = npt.NDArray[np.float64]
 
-
-def persistence_ahead(panel: Panel, horizon: int) -> Doubles:
+def persistence_ahead(panel: Panel, horizon: int) -> DoubleArray:
     """Say that all rows will be as the last one.
 
     Examples
@@ -27,7 +25,7 @@ def persistence_ahead(panel: Panel, horizon: int) -> Doubles:
     return np.repeat(_last(panel)[:, None], horizon, axis=1)
 
 
-def seasonal_ahead(panel: Panel, horizon: int, season: int) -> Doubles:
+def seasonal_ahead(panel: Panel, horizon: int, season: int) -> DoubleArray:
     """Say that rows will be as they were one season ago; the horizon is one season at most.
 
     In a series' first season that is not known: then as the last row.
@@ -79,7 +77,7 @@ class RecursiveARX:
         self.weights = np.linalg.lstsq(regressors[known], rows.target[known], rcond=None)[0]
         return self
 
-    def forecasts(self, panel: Panel, horizon: int) -> Doubles:
+    def forecasts(self, panel: Panel, horizon: int) -> DoubleArray:
         """Forecast from before each row: (N, horizon)."""
         history = self.preparation(panel)
         rows, first = np.arange(len(panel)), panel.first_rows
@@ -96,11 +94,11 @@ class RecursiveARX:
             recent = [forecasts[:, index], *recent[:-1]]
         return np.asarray(self.preparation.restore(forecasts), dtype=np.float64)
 
-    def _regressors(self, labels: Sequence[FloatArray], inputs: FloatArray) -> Doubles:
+    def _regressors(self, labels: Sequence[FloatArray], inputs: FloatArray) -> DoubleArray:
         seen = [inputs] if self.inputs else []
         return np.column_stack([*labels, *seen, np.ones(len(labels[0]))])
 
 
-def _last(panel: Panel) -> Doubles:
+def _last(panel: Panel) -> DoubleArray:
     """Give the last label before each row; before a series' first, NaN."""
     return last_labels(panel, np.nan)[0]

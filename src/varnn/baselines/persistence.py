@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from varnn._types import FloatArray
 from varnn.baselines._history import Preparation, fitted
 from varnn.baselines._lagged import last_labels
-from varnn.data.panel import FloatArray, Panel
+from varnn.data.panel import Panel
 
 
 @dataclass(kw_only=True, eq=False)

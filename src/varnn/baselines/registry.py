@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
+from varnn._types import FloatArray
 from varnn.baselines._lagged import LAG_CHOICES, LagChoice, Lags
 from varnn.baselines._regression import Recipe
 from varnn.baselines.armax import RegressionARMA
@@ -18,7 +19,7 @@ from varnn.baselines.linear import LeastSquares
 from varnn.baselines.neural import Network
 from varnn.baselines.persistence import Persistence
 from varnn.baselines.rls import RecursiveARX
-from varnn.data.panel import FloatArray, Panel
+from varnn.data.panel import Panel
 from varnn.errors import ConfigError, check_choice, nearest
 
 __all__ = ["NAMES", "Baseline", "make", "options"]

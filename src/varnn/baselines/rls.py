@@ -11,16 +11,15 @@ the training rows said.
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from varnn._types import BoolArray, DoubleArray, FloatArray
 from varnn.baselines._history import History, Preparation, fitted
 from varnn.baselines._lagged import LagChoice, Lags, last_labels
-from varnn.data.panel import FloatArray, Panel
+from varnn.data.panel import Panel
 from varnn.data.windows import Rows
 from varnn.errors import ConfigError
 
-Doubles = npt.NDArray[np.float64]
 ROWS_AT_ONCE = 8192  # training rows gathered together, to bound memory
 
 
@@ -55,8 +54,8 @@ class RecursiveARX:
     forgetting: float = 0.9995
     ridge: float = 1e-2
     preparation_: Preparation | None = field(default=None, init=False, repr=False)
-    coefficients_: Doubles = field(init=False, repr=False)  # (F + 1,), the last one constant
-    covariance_: Doubles = field(init=False, repr=False)  # (F + 1, F + 1)
+    coefficients_: DoubleArray = field(init=False, repr=False)  # (F + 1,), the last one constant
+    covariance_: DoubleArray = field(init=False, repr=False)  # (F + 1, F + 1)
 
     def fit(self, panel: Panel, *, validation: Panel | None = None) -> "RecursiveARX":
         """Solve the normal equations of the rows that have all their lags and a label."""
@@ -96,7 +95,7 @@ class RecursiveARX:
             )
         return preparation.restore(np.where(lags.is_early(panel), last_labels(history), predictions))
 
-    def _follow(self, regressors: Doubles, labels: FloatArray, learnable: npt.NDArray[np.bool_]) -> Doubles:
+    def _follow(self, regressors: DoubleArray, labels: FloatArray, learnable: BoolArray) -> DoubleArray:
         """Predict and learn row by row through one series; regressors (B, F + 1)."""
         trained, coefficients = self.coefficients_, self.coefficients_.copy()
         covariance = self.covariance_.copy()
@@ -122,11 +121,11 @@ class RecursiveARX:
         return predictions
 
 
-def _narrow(covariance: Doubles, spread: Doubles, weight: float) -> None:
+def _narrow(covariance: DoubleArray, spread: DoubleArray, weight: float) -> None:
     """Take from the covariance, in place, what a row has told; it stays symmetric to the last bit."""
     spread *= np.sqrt(weight)
     covariance -= np.multiply.outer(spread, spread)
 
 
-def _with_constant(lags: Lags, history: History, rows: Rows) -> Doubles:
+def _with_constant(lags: Lags, history: History, rows: Rows) -> DoubleArray:
     return np.column_stack([lags.regressors(history, rows), np.ones(len(rows))])

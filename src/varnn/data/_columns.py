@@ -13,12 +13,12 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from varnn._types import FloatArray
 from varnn.data.grouping import Coded
 from varnn.errors import DataError, RowError
 
 # 1,070.20 and 1,070,200 can be read in one way only; 1,070 may be a little more than one.
 _IN_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:(?:,\d{3})+\.\d+|(?:,\d{3}){2,})")
-FloatArray = npt.NDArray[np.floating[Any]]
 
 _ROWS_AT_ONCE = 1 << 20
 _BLANK = frozenset(

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from varnn.data.grouping import IntArray
-from varnn.data.panel import FloatArray, Panel
+from varnn._types import FloatArray, IntArray
+from varnn.data.panel import Panel
 
 ROWS_AT_ONCE = 1 << 17
 

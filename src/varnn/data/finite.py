@@ -1,15 +1,13 @@
 """Arrays of numbers, or not: what can be read as such, and what is too large to be squared."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from varnn._types import FloatArray
 from varnn.data.odd_input import unmasked
 from varnn.errors import DataError, RowError
-
-FloatArray = npt.NDArray[np.floating[Any]]
 
 LARGEST = 1e100  # size of a number: squares of it, and of what is made of it, must be finite
 

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from varnn._types import IntArray
+
 RowNumbers = npt.NDArray[np.signedinteger[Any]]
 
 _ROWS_AT_ONCE = 1 << 20

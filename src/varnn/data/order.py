@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from varnn.data.grouping import IntArray, RowNumbers
+from varnn._types import BoolArray, IntArray
+from varnn.data.grouping import RowNumbers
 from varnn.errors import DataError, RowError, check_choice
 
 Duplicates = Literal["error", "first", "last", "mean"]
@@ -113,7 +114,7 @@ def refuse_unordered(
 
 
 def _cause(
-    time: npt.NDArray[Any], starts: IntArray, rows: npt.NDArray[Any], again: npt.NDArray[np.bool_], named: str
+    time: npt.NDArray[Any], starts: IntArray, rows: npt.NDArray[Any], again: BoolArray, named: str
 ) -> str:
     """Say what is most likely wrong, and what to do."""
     steps = len(time) - len(starts) + 1
@@ -149,10 +150,10 @@ def _is_clock_change(time: npt.NDArray[Any], rows: npt.NDArray[Any]) -> bool:
     return bool(in_season.all()) and len(np.unique(days)) <= years
 
 
-def _steps_wrong(time: npt.NDArray[Any], starts: IntArray, *, strict: bool) -> npt.NDArray[np.bool_]:
+def _steps_wrong(time: npt.NDArray[Any], starts: IntArray, *, strict: bool) -> BoolArray:
     """Tell for each step from row to row whether it goes back, or (strict) stays; (N - 1,)."""
     try:
-        wrong: npt.NDArray[np.bool_] = time[1:] <= time[:-1] if strict else time[1:] < time[:-1]
+        wrong: BoolArray = time[1:] <= time[:-1] if strict else time[1:] < time[:-1]
     except TypeError:
         raise DataError(f"times must be dates or numbers; they are {time.dtype}.") from None
     wrong[starts[1:-1] - 1] = False  # the step from one series to the next may go back

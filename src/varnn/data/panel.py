@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from varnn._types import FloatArray, IntArray
 from varnn.data import allocator
 from varnn.data._notes import Note
 from varnn.data.files import read_table
 from varnn.data.finite import floats, refuse_unusable
-from varnn.data.grouping import Coded, IntArray, RowNumbers, row_numbers
+from varnn.data.grouping import Coded, RowNumbers, row_numbers
 from varnn.data.odd_input import series_names
 from varnn.data.order import Duplicates, one_each, refuse_unordered, time_order
 from varnn.data.rules import names as unique_names
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from varnn.data.tables import Columns, Reading
 
 logger = logging.getLogger(__name__)
-
-FloatArray = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

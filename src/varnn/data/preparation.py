@@ -11,8 +11,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from varnn._types import FloatArray
 from varnn.data.chunks import stretches
-from varnn.data.panel import FloatArray, Panel
+from varnn.data.panel import Panel
 from varnn.errors import ConfigError, DataError, nearest
 
 Scale = Literal["minmax", "standard", "none"]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
+from varnn._types import FloatArray
 from varnn.data import _columns, allocator
-from varnn.data._columns import FloatArray
 from varnn.data._notes import Note
 from varnn.data._sentinels import far_off, suspects
 from varnn.data._times import holds_dates, row_times

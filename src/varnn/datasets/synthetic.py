@@ -10,12 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from varnn._types import DoubleArray, IntArray
 from varnn.data.panel import Panel
 from varnn.errors import ConfigError, check_choice
-
-Floats = npt.NDArray[np.float64]
 
 INPUT_NAMES = ("demand", "temperature", "pressure", "phase_sin", "phase_cos")
 
@@ -35,7 +33,7 @@ class Synthetic:
     """
 
     panel: Panel
-    best: Floats
+    best: DoubleArray
     events: dict[str, list[int]]
 
 
@@ -86,30 +84,32 @@ def panel(kind: str = "mixed", *, rows: int = 6000, strength: float = 1.0, seed:
     return make(kind, rows=rows, strength=strength, seed=seed).panel
 
 
-Made = tuple[Floats, Floats, dict[str, list[int]], Floats]  # target, best, events, inputs as seen
+Made = tuple[
+    DoubleArray, DoubleArray, dict[str, list[int]], DoubleArray
+]  # target, best, events, inputs as seen
 
 _NOISE = 0.3
 
 
-def _inputs(rows: int, generator: np.random.Generator) -> Floats:
+def _inputs(rows: int, generator: np.random.Generator) -> DoubleArray:
     phase = 2 * np.pi * np.arange(rows) / 144  # a day of ten-minute rows
     wandering = np.column_stack([_ar(rows, 0.9, generator) for _ in range(3)])
     wandering[:, 1] += np.sin(phase)
     return np.column_stack([wandering, np.sin(phase), np.cos(phase)])
 
 
-def _signal(x: Floats) -> Floats:
+def _signal(x: DoubleArray) -> DoubleArray:
     return 1.5 * np.tanh(1.2 * x[:, 0]) + 0.6 * x[:, 1] * x[:, 4] + 0.5 * np.abs(x[:, 2]) + 0.8 * x[:, 3]
 
 
-def _ar(rows: int, persistence: float, generator: np.random.Generator) -> Floats:
+def _ar(rows: int, persistence: float, generator: np.random.Generator) -> DoubleArray:
     """Make a stationary AR(1) of unit variance."""
     steps = generator.normal(size=rows) * np.sqrt(1 - persistence**2)
     steps[0] = generator.normal()
     return _filtered(steps, persistence)
 
 
-def _filtered(steps: Floats, persistence: float) -> Floats:
+def _filtered(steps: DoubleArray, persistence: float) -> DoubleArray:
     """Run r_t = persistence * r_{t-1} + steps_t."""
     values = np.empty_like(steps)
     level = 0.0
@@ -119,7 +119,7 @@ def _filtered(steps: Floats, persistence: float) -> Floats:
     return values
 
 
-def _level_shift(x: Floats, strength: float, generator: np.random.Generator) -> Made:
+def _level_shift(x: DoubleArray, strength: float, generator: np.random.Generator) -> Made:
     """Levels drawn afresh at random rows, under white noise; best by exact run-length filtering."""
     rows, rate, spread = len(x), 1 / 400, 2 * strength
     jumps = np.flatnonzero(generator.random(rows) < rate)
@@ -132,7 +132,7 @@ def _level_shift(x: Floats, strength: float, generator: np.random.Generator) -> 
     return signal + residual, best, {"level shift": jumps.tolist()}, x
 
 
-def _run_length_mean(values: Floats, rate: float, prior: float, noise: float) -> Floats:
+def _run_length_mean(values: DoubleArray, rate: float, prior: float, noise: float) -> DoubleArray:
     """Give E[value_t | values before t] when levels N(0, prior) restart with probability ``rate``.
 
     One hypothesis per possible start of the current level, each with its conjugate posterior mean
@@ -155,7 +155,9 @@ def _run_length_mean(values: Floats, rate: float, prior: float, noise: float) ->
     return predicted
 
 
-def _kalman_mean(values: Floats, step: float, noise: float, gain: Floats | float = 1.0) -> Floats:
+def _kalman_mean(
+    values: DoubleArray, step: float, noise: float, gain: DoubleArray | float = 1.0
+) -> DoubleArray:
     """Give E[value_t | values before t] for gain_t * random walk (variance ``step``) plus noise."""
     gains = np.broadcast_to(gain, values.shape)
     mean, variance = 0.0, 0.0
@@ -169,13 +171,13 @@ def _kalman_mean(values: Floats, step: float, noise: float, gain: Floats | float
     return predicted
 
 
-def _walk(rows: int, step: float, generator: np.random.Generator) -> Floats:
+def _walk(rows: int, step: float, generator: np.random.Generator) -> DoubleArray:
     steps = generator.normal(scale=np.sqrt(step), size=rows)
     steps[0] = 0.0
     return np.cumsum(steps)
 
 
-def _drift(x: Floats, strength: float, generator: np.random.Generator) -> Made:
+def _drift(x: DoubleArray, strength: float, generator: np.random.Generator) -> Made:
     """Let a level wander as a random walk under white noise; best by the Kalman filter."""
     step = (0.05 * strength) ** 2
     residual = _walk(len(x), step, generator) + generator.normal(scale=_NOISE, size=len(x))
@@ -183,11 +185,11 @@ def _drift(x: Floats, strength: float, generator: np.random.Generator) -> Made:
     return signal + residual, signal + _kalman_mean(residual, step, _NOISE**2), {}, x
 
 
-def _regime_path(rows: int, stay: float, generator: np.random.Generator) -> npt.NDArray[np.int64]:
+def _regime_path(rows: int, stay: float, generator: np.random.Generator) -> IntArray:
     return np.cumsum(generator.random(rows) > stay).astype(np.int64) % 2
 
 
-def _regimes(x: Floats, strength: float, generator: np.random.Generator) -> Made:
+def _regimes(x: DoubleArray, strength: float, generator: np.random.Generator) -> Made:
     """Switch between two laws, hidden, at random; best by the Hamilton filter."""
     stay = 1 - 1 / 300
     signal = _signal(x)
@@ -207,12 +209,12 @@ def _regimes(x: Floats, strength: float, generator: np.random.Generator) -> Made
     return target, best, {"regime switch": (np.flatnonzero(np.diff(regime)) + 1).tolist()}, x
 
 
-def _burst_scale(rows: int, strength: float, generator: np.random.Generator) -> Floats:
+def _burst_scale(rows: int, strength: float, generator: np.random.Generator) -> DoubleArray:
     bursting = _regime_path(rows, 1 - 1 / 150, generator)
     return np.asarray(_NOISE * (1 + 3 * strength * bursting))
 
 
-def _volatility(x: Floats, strength: float, generator: np.random.Generator) -> Made:
+def _volatility(x: DoubleArray, strength: float, generator: np.random.Generator) -> Made:
     """Let AR(1) errors come in calm and in violent stretches; best knows only the AR(1)."""
     scale = _burst_scale(len(x), strength, generator)
     residual = _filtered(generator.normal(size=len(x)) * scale, 0.8)
@@ -221,11 +223,11 @@ def _volatility(x: Floats, strength: float, generator: np.random.Generator) -> M
     return signal + residual, signal + 0.8 * _lagged(residual), {"burst": bursts}, x
 
 
-def _lagged(values: Floats) -> Floats:
+def _lagged(values: DoubleArray) -> DoubleArray:
     return np.concatenate([[0.0], values[:-1]])
 
 
-def _sensor_bias(x: Floats, strength: float, generator: np.random.Generator) -> Made:
+def _sensor_bias(x: DoubleArray, strength: float, generator: np.random.Generator) -> Made:
     """Let one sensor's reading wander off the truth; the target answers to the truth."""
     step = (0.04 * strength) ** 2
     bias = _walk(len(x), step, generator)
@@ -239,7 +241,7 @@ def _sensor_bias(x: Floats, strength: float, generator: np.random.Generator) -> 
     return target, best, {}, seen
 
 
-def _heavy_tails(x: Floats, strength: float, generator: np.random.Generator) -> Made:
+def _heavy_tails(x: DoubleArray, strength: float, generator: np.random.Generator) -> Made:
     """Let AR(1) errors be driven by Student noise, heavier-tailed with strength (3 degrees at 1)."""
     freedom = 2.5 + 0.5 / max(strength, 1e-6)
     noise = generator.standard_t(freedom, size=len(x)) * np.sqrt((freedom - 2) / freedom)
@@ -248,7 +250,7 @@ def _heavy_tails(x: Floats, strength: float, generator: np.random.Generator) -> 
     return signal + residual, signal + 0.8 * _lagged(residual), {}, x
 
 
-def _hpc_write_time(x: Floats, strength: float, generator: np.random.Generator) -> Made:
+def _hpc_write_time(x: DoubleArray, strength: float, generator: np.random.Generator) -> Made:
     """Make seconds to write a file: size over bandwidth, times a contention that persists and bursts.
 
     The logarithm of the contention is an AR(1) whose noise grows with the file system's load (the
@@ -261,7 +263,7 @@ def _hpc_write_time(x: Floats, strength: float, generator: np.random.Generator) 
     return target, np.exp(size + 0.9 * _lagged(contention) + scale**2 / 2), {}, x
 
 
-def _mixed(x: Floats, strength: float, generator: np.random.Generator) -> Made:
+def _mixed(x: DoubleArray, strength: float, generator: np.random.Generator) -> Made:
     """Put a slow drift, regime switches and volatility bursts into one stream."""
     rows = len(x)
     # Switches every 400 to 1,000 rows, and one at nine tenths, where a split leaves its test part.
@@ -274,7 +276,7 @@ def _mixed(x: Floats, strength: float, generator: np.random.Generator) -> Made:
     return law + residual, law + 0.6 * _lagged(residual), {"regime switch": switches.tolist()}, x
 
 
-_MAKERS: dict[str, Callable[[Floats, float, np.random.Generator], Made]] = {
+_MAKERS: dict[str, Callable[[DoubleArray, float, np.random.Generator], Made]] = {
     "level-shift": _level_shift,
     "drift": _drift,
     "regimes": _regimes,

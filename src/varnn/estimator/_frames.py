@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from varnn.data.panel import FloatArray, Panel
+from varnn._types import FloatArray
+from varnn.data.panel import Panel
 from varnn.data.tables import collected
 from varnn.errors import DataError
 from varnn.model.fitted import Fitted

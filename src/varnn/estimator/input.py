@@ -9,8 +9,9 @@ import numpy.typing as npt
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import validate_data
 
+from varnn._types import FloatArray
 from varnn.data.odd_input import unmasked
-from varnn.data.panel import FloatArray, Panel
+from varnn.data.panel import Panel
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError
 

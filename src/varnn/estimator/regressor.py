@@ -15,7 +15,8 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from varnn.data.panel import FloatArray, Panel, default_names
+from varnn._types import FloatArray
+from varnn.data.panel import Panel, default_names
 from varnn.data.preparation import Fill, Scale, split_in_time
 from varnn.errors import DataError, require
 from varnn.estimator._exchange import ExchangeMixin

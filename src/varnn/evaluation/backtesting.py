@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from varnn._types import DoubleArray
 from varnn.baselines.forecasts import RecursiveARX, persistence_ahead, seasonal_ahead
 from varnn.data.panel import Panel
 from varnn.errors import ConfigError, require
@@ -22,7 +22,6 @@ from varnn.evaluation.protocols import Parts, rolling
 from varnn.model.calendar import has_clock
 from varnn.model.forecast.rows import targets_ahead
 
-Doubles = npt.NDArray[np.float64]
 LEVEL = 0.9  # of the intervals whose coverage is counted
 _DAY = np.timedelta64(1, "D")
 
@@ -47,8 +46,8 @@ class Backtest:
     """
 
     horizon: int
-    mse: dict[str, Doubles]
-    coverage: Doubles
+    mse: dict[str, DoubleArray]
+    coverage: DoubleArray
     rows: int
     seconds: float
 
@@ -154,7 +153,7 @@ def backtest(
     )
 
 
-def _simple(parts: Parts, horizon: int, season: int | None) -> Iterator[tuple[str, Doubles]]:
+def _simple(parts: Parts, horizon: int, season: int | None) -> Iterator[tuple[str, DoubleArray]]:
     """Make simple forecasts, one after the other: of many rows each is large."""
     rows = parts.lead_in
     yield "persistence", persistence_ahead(rows, horizon)
@@ -178,28 +177,28 @@ class _Sums:
 
     horizon: int
     rows: int = 0
-    errors: dict[str, dict[int, Doubles]] = field(default_factory=dict)
-    hits: dict[int, Doubles] = field(default_factory=dict)
+    errors: dict[str, dict[int, DoubleArray]] = field(default_factory=dict)
+    hits: dict[int, DoubleArray] = field(default_factory=dict)
 
-    def add(self, name: str, seed: int, outcomes: Doubles, forecasts: Doubles) -> None:
+    def add(self, name: str, seed: int, outcomes: DoubleArray, forecasts: DoubleArray) -> None:
         self._add(self.errors.setdefault(name, {}), seed, np.square(outcomes - forecasts))
 
-    def cover(self, seed: int, outcomes: Doubles, lower: Doubles, upper: Doubles) -> None:
+    def cover(self, seed: int, outcomes: DoubleArray, lower: DoubleArray, upper: DoubleArray) -> None:
         within = (lower <= outcomes) & (outcomes <= upper)
         self._add(self.hits, seed, np.where(np.isnan(outcomes), np.nan, within))
 
-    def _add(self, sums: dict[int, Doubles], seed: int, values: Doubles) -> None:
+    def _add(self, sums: dict[int, DoubleArray], seed: int, values: DoubleArray) -> None:
         both = np.array([np.nansum(values, axis=0), np.count_nonzero(~np.isnan(values), axis=0)])
         sums[seed] = sums.get(seed, 0) + both
 
-    def means(self) -> dict[str, Doubles]:
+    def means(self) -> dict[str, DoubleArray]:
         return {name: _means(seeds) for name, seeds in self.errors.items()}
 
-    def coverage(self) -> Doubles:
+    def coverage(self) -> DoubleArray:
         return _means(self.hits)
 
 
-def _means(sums: dict[int, Doubles]) -> Doubles:
+def _means(sums: dict[int, DoubleArray]) -> DoubleArray:
     """Divide sums by counts, seed by seed: (S, H)."""
     with np.errstate(invalid="ignore"):  # nothing of nothing is not a number
         return np.array([total / count for total, count in sums.values()])

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol, get_args
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.metrics import mean_squared_error
 
 from varnn import baselines
+from varnn._types import BoolArray, FloatArray
 from varnn.data import allocator
-from varnn.data.panel import FloatArray, Panel
+from varnn.data.panel import Panel
 from varnn.errors import ConfigError, check_choice
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.protocols import Parts, ProtocolName, cut, rolling
@@ -164,7 +164,7 @@ DETERMINISTIC = frozenset(
 )  # these draw nothing
 
 
-def judge(parts: Parts, scored: npt.NDArray[np.bool_], model: Model) -> FloatArray:
+def judge(parts: Parts, scored: BoolArray, model: Model) -> FloatArray:
     """Predict the scored rows; a model may see every label before the row it predicts."""
     return np.asarray(model.predict(parts.lead_in)[scored], dtype=np.float64)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn.data.panel import FloatArray
+from varnn._types import BoolArray, FloatArray
 from varnn.evaluation.protocols import Parts
 from varnn.evaluation.significance import Difference, difference
 
@@ -156,7 +156,7 @@ class Block:
     """
 
     parts: Parts
-    scored: npt.NDArray[np.bool_]
+    scored: BoolArray
     persistence: FloatArray
 
     @property

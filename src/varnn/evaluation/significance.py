@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
-Floats = npt.NDArray[np.floating[Any]]
+from varnn._types import DoubleArray, FloatArray
+
 DRAWS = 2000  # resamples of a bootstrap
 
 
@@ -39,7 +39,7 @@ class Difference:
         return max(self.p, self.p_bootstrap) < 0.05
 
 
-def difference(first: Floats, second: Floats) -> Difference:
+def difference(first: FloatArray, second: FloatArray) -> Difference:
     """Compare the losses of two models on the same rows, in time order.
 
     Examples
@@ -63,7 +63,7 @@ def difference(first: Floats, second: Floats) -> Difference:
     )
 
 
-def diebold_mariano(first: Floats, second: Floats) -> float:
+def diebold_mariano(first: FloatArray, second: FloatArray) -> float:
     """Give the two-sided p value of equal mean loss (Diebold-Mariano).
 
     The variance of the mean loss difference is Newey-West with about n^(1/3) lags, since losses of
@@ -99,7 +99,7 @@ def diebold_mariano(first: Floats, second: Floats) -> float:
 
 
 def paired_bootstrap(
-    first: Floats, second: Floats, *, draws: int = DRAWS, level: float = 0.95, seed: int = 0
+    first: FloatArray, second: FloatArray, *, draws: int = DRAWS, level: float = 0.95, seed: int = 0
 ) -> tuple[float, float]:
     """Give an interval for mean(first) / mean(second) - 1, by a paired circular block bootstrap.
 
@@ -123,12 +123,12 @@ def paired_bootstrap(
     return _interval(_resampled_ratios(first, second, draws=draws, seed=seed), level)
 
 
-def _interval(ratios: npt.NDArray[np.float64], level: float) -> tuple[float, float]:
+def _interval(ratios: DoubleArray, level: float) -> tuple[float, float]:
     low, high = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
-def _resampled_ratios(first: Floats, second: Floats, *, draws: int, seed: int) -> npt.NDArray[np.float64]:
+def _resampled_ratios(first: FloatArray, second: FloatArray, *, draws: int, seed: int) -> DoubleArray:
     """Give mean(first) / mean(second) - 1 in each resample of blocks, (draws,)."""
     count = len(first)
     block = max(1, min(count, round(4 * count ** (1 / 3))))
@@ -144,6 +144,6 @@ def _ratio(above: Any, below: Any) -> Any:
         return np.nan_to_num(np.divide(above, below), nan=1.0)
 
 
-def _circular_sums(values: npt.NDArray[np.float64], block: int) -> npt.NDArray[np.float64]:
+def _circular_sums(values: DoubleArray, block: int) -> DoubleArray:
     cumulated = np.concatenate([[0.0], np.cumsum(np.concatenate([values, values[: block - 1]]))])
     return np.asarray(cumulated[block:] - cumulated[:-block])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from varnn._types import DoubleArray
 from varnn.data import allocator
 from varnn.data.panel import Panel
 from varnn.fitting.candidates import Candidate, Progress, candidates, stacked
@@ -16,7 +17,7 @@ from varnn.fitting.settings import Settings
 from varnn.model.fitted import Fitted
 from varnn.model.forecast.bands import ENOUGH, Bands, poorly_known
 from varnn.model.forecast.direct import DirectPart, Sight
-from varnn.model.forecast.forecaster import Doubles, Forecaster
+from varnn.model.forecast.forecaster import Forecaster
 from varnn.model.forecast.rows import columns_of, foreseen, refuse_too_far, targets_ahead
 from varnn.network.training import Ahead, Epoch, Member, Trained, one_thread, train_members
 
@@ -171,7 +172,7 @@ def _left(direct: DirectPart, sight: Sight) -> Any:
     return left
 
 
-def _outcomes(panel: Panel, horizon: int) -> Doubles:
+def _outcomes(panel: Panel, horizon: int) -> DoubleArray:
     """Give the targets of each row and those after it: (N, H)."""
     return np.column_stack([panel.target, targets_ahead(panel, horizon)])
 
@@ -207,7 +208,7 @@ def _judged(forecaster: Forecaster, validation: Panel, settings: Settings) -> Fo
     return replace(forecaster, bands=Bands.of(rest, movement))
 
 
-def _warn_of_few(errors: Doubles) -> None:
+def _warn_of_few(errors: DoubleArray) -> None:
     """Say where validation rows are too few to tell how far off forecasts are."""
     few = poorly_known(errors)
     if len(few):

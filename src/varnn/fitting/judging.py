@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from varnn._types import DoubleArray
 from varnn.data import allocator
 from varnn.data.panel import Panel
 from varnn.fitting.candidates import Candidate
@@ -22,7 +23,6 @@ from varnn.model.linear import last_labels
 
 logger = logging.getLogger(__name__)
 
-Doubles = npt.NDArray[np.float64]
 
 LATEST = 20_000  # training rows that adaptation and the spread of errors learn from
 JUDGED = 100_000  # validation rows that they are judged on
@@ -31,8 +31,8 @@ JUDGED = 100_000  # validation rows that they are judged on
 class Review(NamedTuple):
     """What a model makes of a panel: its predictions are ``anchors + share * corrections``."""
 
-    anchors: Doubles  # (N,)
-    corrections: Doubles  # (N,)
+    anchors: DoubleArray  # (N,)
+    corrections: DoubleArray  # (N,)
     late: Panel  # the panel's latest rows, and which they are
     hidden: npt.NDArray[np.float32]  # (n, K): theirs, of the first member
 
@@ -54,7 +54,7 @@ class Review(NamedTuple):
                 filled += len(layers)
         return cls(anchors, corrections, late, hidden)
 
-    def predictions(self, share: float) -> Doubles:
+    def predictions(self, share: float) -> DoubleArray:
         """Predict with a share of the corrections: (N,)."""
         return self.anchors + share * self.corrections
 

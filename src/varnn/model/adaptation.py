@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Doubles = npt.NDArray[np.float64]
+from varnn._types import BoolArray, DoubleArray, IntArray
 
 FORGETTING = (0.9999, 0.9997, 0.999)  # what "auto" chooses from
 LEAST_FORGETTING = 0.9  # a memory of ten rows
@@ -64,12 +64,12 @@ class Adaptation:
     """
 
     forgetting: float
-    gain: Doubles
+    gain: DoubleArray
     noise: float
     doubt: float = np.inf
 
     @classmethod
-    def of(cls, hidden: npt.NDArray[Any], errors: Doubles, forgetting: float) -> "Adaptation":
+    def of(cls, hidden: npt.NDArray[Any], errors: DoubleArray, forgetting: float) -> "Adaptation":
         """Learn the gain from hidden layers of training rows (E, N, K), and the noise from errors (N,)."""
         members, rows, width = hidden.shape
         gain = np.empty((members, width + 1, width + 1))
@@ -127,7 +127,7 @@ class Adapter:
 
     # A row takes as long as the calls to NumPy it makes: hence minimum, maximum and add.reduce, which are
     # several times quicker on a few numbers than clip, mean and sum, and give the same.
-    def correct(self, hidden: npt.NDArray[Any], outputs: npt.NDArray[Any]) -> Doubles:
+    def correct(self, hidden: npt.NDArray[Any], outputs: npt.NDArray[Any]) -> DoubleArray:
         """Give what to add to the mean output: hidden layers (E, n, K), outputs (E, n) -> (n,)."""
         self._features[:, :, :-1] = hidden
         self._outputs[...] = outputs
@@ -167,9 +167,9 @@ class Adapter:
         self,
         series: npt.NDArray[np.intp],
         hidden: npt.NDArray[Any],
-        outputs: Doubles,
+        outputs: DoubleArray,
         targets: npt.NDArray[Any],
-    ) -> Doubles:
+    ) -> DoubleArray:
         """Go through B rows of some series: hidden (E, n, B, K), outputs (E, n, B), targets (n, B) -> (n, B).
 
         Gives what :meth:`correct` and :meth:`learn` would, row after row. What row t adds to the correction
@@ -202,7 +202,7 @@ class Adapter:
         self.sums[:, series] = sums[:, :, -1]
         return np.asarray(self._share(sums[:, :, :-1]) * correction, np.float64)
 
-    def _share(self, sums: Doubles) -> Doubles:
+    def _share(self, sums: DoubleArray) -> DoubleArray:
         """Give the share of corrections to use, g, from the sums before them: (5, any) -> (any)."""
         gained, size, lately, recent, spread = sums
         share = np.minimum(np.maximum(gained / (size + self.adaptation.noise), 0), 1)
@@ -213,7 +213,7 @@ class Adapter:
                 np.divide(most, recent, out=share, where=doubted)
         return np.asarray(share)
 
-    def _bounded(self, reach: Doubles, wanted: Doubles, known: npt.NDArray[np.bool_]) -> Doubles:
+    def _bounded(self, reach: DoubleArray, wanted: DoubleArray, known: BoolArray) -> DoubleArray:
         """Solve for the errors (E, n, B): all at once, or where one is beyond its bound row after row."""
         rows = known.shape[1]
         errors = np.linalg.solve(reach + np.eye(rows), wanted[..., None])[..., 0]
@@ -226,12 +226,12 @@ class Adapter:
             errors[:, wild] = some
         return np.asarray(errors, np.float64)
 
-    def state(self) -> Doubles:
+    def state(self) -> DoubleArray:
         """Give all that later corrections depend on: (n, E (K + 1) + 5)."""
         members, series, size = self.change.shape
         return np.column_stack([self.change.swapaxes(0, 1).reshape(series, members * size), *self.sums])
 
-    def restore(self, state: Doubles) -> None:
+    def restore(self, state: DoubleArray) -> None:
         """Take over what :meth:`state` gave."""
         members, series, size = self.change.shape
         change, sums = np.split(state, [members * size], axis=1)
@@ -245,8 +245,8 @@ def corrections(
     hidden: npt.NDArray[Any],
     outputs: npt.NDArray[Any],
     targets: npt.NDArray[Any],
-    starts: npt.NDArray[np.int64],
-) -> Doubles:
+    starts: IntArray,
+) -> DoubleArray:
     """Adapt through series side by side.
 
     Parameters
@@ -274,11 +274,11 @@ def corrections(
     return added
 
 
-def _times(matrices: Doubles, vectors: Doubles) -> Doubles:
+def _times(matrices: DoubleArray, vectors: DoubleArray) -> DoubleArray:
     return np.asarray((matrices @ vectors[..., None])[..., 0])
 
 
-def _fading(known: npt.NDArray[np.bool_], factor: float) -> tuple[Doubles, Doubles]:
+def _fading(known: BoolArray, factor: float) -> tuple[DoubleArray, DoubleArray]:
     """Give what is left before each row: of what was before, (n, B + 1), and of row j, (n, B + 1, B).
 
     It fades by a factor with every row whose label is known.

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from varnn._types import DoubleArray, FloatArray, IntArray
 from varnn.data.chunks import ROWS_AT_ONCE, Stretch, stretches
-from varnn.data.panel import FloatArray, Panel
+from varnn.data.panel import Panel
 from varnn.data.preparation import STANDARD_LIMIT, fill_gaps
 from varnn.errors import DataError
 from varnn.model.adaptation import Adaptation, Adapter, corrections
@@ -105,7 +106,7 @@ class Fitted:
             predictions[rows] = found.prediction
         return predictions
 
-    def predict_intervals(self, panel: Panel, levels: npt.NDArray[np.float64]) -> Interval:
+    def predict_intervals(self, panel: Panel, levels: DoubleArray) -> Interval:
         """Predict each row with intervals of some levels: bounds are (N, L)."""
         shape = (len(panel), len(levels))
         whole = Interval(np.empty(len(panel)), np.empty(shape), np.empty(shape))
@@ -115,7 +116,7 @@ class Fitted:
         return whole
 
     def in_parts(
-        self, panel: Panel, levels: npt.NDArray[np.float64] | None = None, *, most: int = ROWS_AT_ONCE
+        self, panel: Panel, levels: DoubleArray | None = None, *, most: int = ROWS_AT_ONCE
     ) -> Iterator[tuple[slice, Interval]]:
         """Predict a panel some rows at a time: what that takes does not grow with the rows.
 
@@ -143,7 +144,7 @@ class Fitted:
 
     def scored(
         self, panel: Panel, *, keep_hidden: bool = False, most: int = ROWS_AT_ONCE
-    ) -> Iterator[tuple["Piece", npt.NDArray[np.float64]]]:
+    ) -> Iterator[tuple["Piece", DoubleArray]]:
         """Score a panel some rows at a time, fewer where their hidden layers are kept; give anchors too."""
         scoring = _Scoring(self, keep_hidden=keep_hidden or self.adaptation is not None)
         size = min(most, _ROWS_AT_ONCE) if scoring.keep_hidden else most
@@ -251,9 +252,9 @@ class Piece(NamedTuple):
 
     rows: slice
     goes_on: bool  # whether they go on with the series of the piece before
-    starts: npt.NDArray[np.int64]  # of its series, within it
+    starts: IntArray  # of its series, within it
     hidden: Any  # (E, N, K); None unless kept
-    output: npt.NDArray[np.float64]  # (N,)
+    output: DoubleArray  # (N,)
 
 
 class _Scoring:

@@ -27,10 +27,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from varnn._types import DoubleArray, IntArray
 from varnn.errors import ConfigError
 
-Doubles = npt.NDArray[np.float64]
-Seen = tuple[npt.NDArray[Any], Doubles, npt.NDArray[np.int64]]  # hidden (N, K), errors (N,), starts
+Seen = tuple[npt.NDArray[Any], DoubleArray, IntArray]  # hidden (N, K), errors (N,), starts
 
 TAUS = np.array([0.005, 0.025, 0.05, 0.1, 0.25, 0.4, 0.6, 0.75, 0.9, 0.95, 0.975, 0.995])
 HIGHEST_LEVEL = 0.99
@@ -75,20 +75,20 @@ class Spread:
         from, so that one wild label does not widen intervals for long. m_t follows errors that stay large.
     """
 
-    weights: Doubles
+    weights: DoubleArray
     unit: float
-    quantiles: Doubles
+    quantiles: DoubleArray
     largest: float = np.inf
 
     @classmethod
     def of(
         cls,
         hidden: npt.NDArray[Any],
-        errors: Doubles,
-        starts: npt.NDArray[np.int64],
+        errors: DoubleArray,
+        starts: IntArray,
         later_hidden: npt.NDArray[Any],
-        later_errors: Doubles,
-        later_starts: npt.NDArray[np.int64],
+        later_errors: DoubleArray,
+        later_starts: IntArray,
     ) -> "Spread":
         """Learn from training rows and later ones: hidden (N, K), errors (N,).
 
@@ -132,7 +132,7 @@ class Spread:
         share = float(self.weights[: len(old)] @ old) / size if size else 0.0
         return replace(self, weights=np.concatenate([share * new, self.weights[len(old) :]]))
 
-    def scales(self, regressors: Doubles) -> Doubles:
+    def scales(self, regressors: DoubleArray) -> DoubleArray:
         """Give scales in the target's units, before m: logarithms (n, K + 3) -> (n,)."""
         exponent = regressors @ self.weights[:-1] + self.weights[-1]
         return np.asarray(self.unit * np.exp(np.minimum(np.maximum(exponent, -_BOUND), _BOUND)))
@@ -160,7 +160,7 @@ class Tracker:
         self._expected = self.spread.scales(self._regressors)
         self._scales = self._expected * self._state[:, -1]
 
-    def bounds(self, levels: Doubles) -> tuple[Doubles, Doubles]:
+    def bounds(self, levels: DoubleArray) -> tuple[DoubleArray, DoubleArray]:
         """Give how far below and above the predictions the intervals reach: (n, L) each."""
         return _reaches(self._state, self._scales, levels)
 
@@ -172,15 +172,15 @@ class Tracker:
         elif known.any():
             self._learn(known, errors[known])
 
-    def state(self) -> Doubles:
+    def state(self) -> DoubleArray:
         """Give all that later intervals depend on: (n, T + 4)."""
         return self._state.copy()
 
-    def restore(self, state: Doubles) -> None:
+    def restore(self, state: DoubleArray) -> None:
         """Take over what :meth:`state` gave."""
         self._state[...] = state
 
-    def _learn(self, rows: Any, errors: Doubles) -> None:
+    def _learn(self, rows: Any, errors: DoubleArray) -> None:
         """Learn from the errors of some series."""
         state, expected = self._state[rows], self._expected[rows]
         quantiles, means, level = state[:, : len(TAUS)], state[:, len(TAUS) : -1], state[:, -1]
@@ -197,10 +197,10 @@ class Tracker:
 def follow(
     tracker: Tracker,
     hidden: npt.NDArray[Any],
-    errors: Doubles,
-    starts: npt.NDArray[np.int64],
-    levels: Doubles,
-) -> tuple[Doubles, Doubles]:
+    errors: DoubleArray,
+    starts: IntArray,
+    levels: DoubleArray,
+) -> tuple[DoubleArray, DoubleArray]:
     """Give how far the intervals of every row reach: hidden (N, K), errors (N,) -> (N, L) each.
 
     Gives what `expect`, `bounds` and `observe` of the tracker would, row after row of each series. Scales
@@ -221,7 +221,9 @@ def follow(
     return _reaches(course, scales, levels)
 
 
-def _course(quantiles: Doubles, errors: Doubles, scales: Doubles, starts: npt.NDArray[np.int64]) -> Doubles:
+def _course(
+    quantiles: DoubleArray, errors: DoubleArray, scales: DoubleArray, starts: IntArray
+) -> DoubleArray:
     """Give the quantiles before each row, (N, T), and leave those after the last in ``quantiles``, (S, T).
 
     All series are tracked together, the longest first: those that are still running are the first ones.
@@ -244,7 +246,9 @@ def _course(quantiles: Doubles, errors: Doubles, scales: Doubles, starts: npt.ND
     return course
 
 
-def _reaches(quantiles: Doubles, scales: Doubles, levels: Doubles) -> tuple[Doubles, Doubles]:
+def _reaches(
+    quantiles: DoubleArray, scales: DoubleArray, levels: DoubleArray
+) -> tuple[DoubleArray, DoubleArray]:
     """Give how far below and above predictions intervals reach: (n, T or more), (n,) -> (n, L) each."""
     right, share = _between(tuple(levels))
     left = quantiles[:, right - 1]
@@ -274,7 +278,7 @@ def bound_name(side: str, level: float) -> str:
     return f"{side}_{100 * level:g}"
 
 
-def check_levels(interval: float | Sequence[float]) -> Doubles:
+def check_levels(interval: float | Sequence[float]) -> DoubleArray:
     """Read levels of intervals; refuse what is none.
 
     Examples
@@ -298,7 +302,7 @@ def check_levels(interval: float | Sequence[float]) -> Doubles:
 
 
 @lru_cache(maxsize=64)
-def _between(levels: tuple[float, ...]) -> tuple[npt.NDArray[np.intp], Doubles]:
+def _between(levels: tuple[float, ...]) -> tuple[npt.NDArray[np.intp], DoubleArray]:
     """Give where the bounds of levels lie between the quantiles tracked, all lower ones first.
 
     The next quantile, and how far towards it on a line through normal quantiles: (2 L,) each.
@@ -309,19 +313,19 @@ def _between(levels: tuple[float, ...]) -> tuple[npt.NDArray[np.intp], Doubles]:
     return right, (probits - _PROBITS[right - 1]) / (_PROBITS[right] - _PROBITS[right - 1])
 
 
-def _regressors(hidden: npt.NDArray[Any], errors: Doubles, starts: npt.NDArray[np.int64]) -> Doubles:
+def _regressors(hidden: npt.NDArray[Any], errors: DoubleArray, starts: IntArray) -> DoubleArray:
     """Give what `Tracker.expect` would see at each row, errors being in usual sizes: (N, K + 3)."""
     return np.column_stack([np.log1p(hidden, dtype=np.float64), _recent_sizes(errors, starts)])
 
 
-def _recent_sizes(errors: Doubles, starts: npt.NDArray[np.int64]) -> Doubles:
+def _recent_sizes(errors: DoubleArray, starts: IntArray) -> DoubleArray:
     """Give logarithms of the running means of |errors| before each row: (N, 3)."""
     first = np.ones(len(_NEWS))
     means = [_running_sizes(np.abs(errors[begin:end]), first)[:-1] for begin, end in pairwise(starts)]
     return np.log1p(np.concatenate(means) / _LEAST)
 
 
-def _running_sizes(sizes: Doubles, first: Doubles) -> Doubles:
+def _running_sizes(sizes: DoubleArray, first: DoubleArray) -> DoubleArray:
     """Give the running means of sizes before each row, and after the last: (N + 1, 3); NaN is left out."""
     fast, slow, last = first.tolist()
     faster, slower, at_once = _NEWS.tolist()
@@ -335,7 +339,7 @@ def _running_sizes(sizes: Doubles, first: Doubles) -> Doubles:
     return np.array(means)
 
 
-def _fit_sizes(regressors: Doubles, errors: Doubles, *, none_below_zero: bool = False) -> Doubles:
+def _fit_sizes(regressors: DoubleArray, errors: DoubleArray, *, none_below_zero: bool = False) -> DoubleArray:
     """Regress |errors| on exp(w' [regressors, 1]): (N, R), (N,) -> (R + 1,).
 
     Sizes are taken as gamma distributed: for these, Fisher scoring solves the same small system at each
@@ -351,7 +355,7 @@ def _fit_sizes(regressors: Doubles, errors: Doubles, *, none_below_zero: bool = 
     return weights
 
 
-def _fit_gamma(regressors: Doubles, errors: Doubles) -> Doubles:
+def _fit_gamma(regressors: DoubleArray, errors: DoubleArray) -> DoubleArray:
     known = ~np.isnan(errors)
     sizes, standard = np.abs(errors[known]) + _LEAST, regressors[known]
     centre, deviation = standard.mean(axis=0), standard.std(axis=0)
@@ -369,13 +373,13 @@ def _fit_gamma(regressors: Doubles, errors: Doubles) -> Doubles:
     return np.append(weights, constant - centre @ weights)
 
 
-def _levels(ratios: Doubles, starts: npt.NDArray[np.int64]) -> Doubles:
+def _levels(ratios: DoubleArray, starts: IntArray) -> DoubleArray:
     """Give what m would be before each row, from errors over expected scales: (N,)."""
     courses = [_running_level(np.abs(ratios[begin:end]), 1.0)[:-1] for begin, end in pairwise(starts)]
     return np.concatenate(courses)
 
 
-def _running_level(ratios: Doubles, level: float) -> Doubles:
+def _running_level(ratios: DoubleArray, level: float) -> DoubleArray:
     """Give m before each row, and after the last, from sizes over expected scales: (N + 1,)."""
     levels = [level]
     for ratio in ratios.tolist():

@@ -21,14 +21,11 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
+from varnn._types import BoolArray, DoubleArray, FloatArray, IntArray
 from varnn.data.chunks import carrying, stretches
-from varnn.data.grouping import IntArray
-from varnn.data.panel import FloatArray, Panel
+from varnn.data.panel import Panel
 from varnn.model.outliers import bounded
-
-Doubles = npt.NDArray[np.float64]
 
 LABEL_LAGS = (4, 24)  # changes of the label looked back on
 INPUT_LAGS = (-1, 0, 1, 4)  # past rows of inputs looked back on: 0 is x_t alone, -1 not even that
@@ -74,11 +71,11 @@ class LinearPart:
     high: float
     constant: float
     of_last: float
-    of_changes: Doubles
-    of_inputs: Doubles
+    of_changes: DoubleArray
+    of_inputs: DoubleArray
     ridge: float = 0.0
-    input_low: Doubles | None = None
-    input_high: Doubles | None = None
+    input_low: DoubleArray | None = None
+    input_high: DoubleArray | None = None
 
     @classmethod
     def fit(cls, training: Panel, validation: Panel | None) -> "LinearPart":
@@ -136,7 +133,7 @@ class LinearPart:
         """How many rows before it a row's anchor needs, if the first of them has the last label known."""
         return max(1 + len(self.of_changes), len(self.of_inputs) - 1)
 
-    def anchors(self, panel: Panel) -> Doubles:
+    def anchors(self, panel: Panel) -> DoubleArray:
         """Give every row's anchor, from labels before it and inputs up to it: (N,)."""
         last, change, _ = last_labels(panel, self.mean)
         anchors = last + self.of_last * last.clip(self.low, self.high) + self.constant
@@ -149,7 +146,7 @@ class LinearPart:
             anchors += column[np.maximum(rows - lag, panel.first_rows)]
         return np.asarray(anchors)
 
-    def split(self, panel: Panel) -> tuple[Panel, Doubles]:
+    def split(self, panel: Panel) -> tuple[Panel, DoubleArray]:
         """Leave the network what the linear part does not explain.
 
         Returns
@@ -190,7 +187,7 @@ class LinearStream:
         self._projected = np.zeros((n_series, len(part.of_inputs)))
         self._of_inputs = np.ascontiguousarray(part.of_inputs.T)
 
-    def anchor(self, inputs: FloatArray) -> Doubles:
+    def anchor(self, inputs: FloatArray) -> DoubleArray:
         """Give the anchors (n,) of the rows with these inputs (n, D); may be asked any number of times."""
         part, last = self.part, self.last
         anchor = last + part.of_last * last.clip(part.low, part.high) + part.constant + self.ahead[:, 0]
@@ -217,12 +214,12 @@ class LinearStream:
         self.last = np.where(there, labels, self.last)
         self.known |= there
 
-    def state(self) -> Doubles:
+    def state(self) -> DoubleArray:
         """Give all that later anchors depend on: (n, 4 + lags)."""
         started = np.full(len(self.last), float(self.started))
         return np.column_stack([started, self.known, self.last, self.change, self.ahead])
 
-    def restore(self, state: Doubles) -> None:
+    def restore(self, state: DoubleArray) -> None:
         """Take over what :meth:`state` gave."""
         self.started = bool(state[0, 0])
         self.known = state[:, 1].astype(bool)
@@ -241,7 +238,7 @@ class _Layout:
     mean: float  # of the target, as its range
     low: float
     high: float
-    input_means: Doubles
+    input_means: DoubleArray
     input_lags: tuple[int, ...]
 
     @classmethod
@@ -260,7 +257,7 @@ class _Layout:
         )
 
     @property
-    def negligible(self) -> Doubles:
+    def negligible(self) -> DoubleArray:
         """Give the deviation of each column that may be rounding, from the size of what it is made of."""
         labels = np.full(1 + max(LABEL_LAGS), abs(self.mean))
         inputs = np.tile(np.abs(self.input_means), max(self.input_lags) + 1)
@@ -272,7 +269,7 @@ class _Layout:
         n_inputs = self.n_inputs * (min(inputs, max(self.input_lags)) + 1)
         return np.concatenate([np.arange(1 + labels), np.arange(first, first + n_inputs)])
 
-    def regressors(self, panel: Panel, last: Doubles, change: Doubles, rows: IntArray) -> Doubles:
+    def regressors(self, panel: Panel, last: DoubleArray, change: DoubleArray, rows: IntArray) -> DoubleArray:
         """Gather the columns of some rows: (B, F)."""
         first = panel.first_rows[rows]
         columns = [last[rows].clip(self.low, self.high) - self.mean]
@@ -285,7 +282,7 @@ class _Layout:
                 columns.extend((panel.inputs[np.maximum(rows - lag, first)] - now).T)
         return np.column_stack(columns)
 
-    def fold(self, columns: IntArray, weights: Doubles, constant: float) -> LinearPart:
+    def fold(self, columns: IntArray, weights: DoubleArray, constant: float) -> LinearPart:
         """Undo differences and means: coefficients of labels and inputs as they come."""
         first = 1 + max(LABEL_LAGS)
         every = np.zeros(first + self.n_inputs * (max(self.input_lags) + 1))
@@ -311,17 +308,17 @@ class _Layout:
 class _Moments:
     """Sums of products of [regressors, y - f, 1] over the rows with a label: (F + 2, F + 2)."""
 
-    sums: Doubles
+    sums: DoubleArray
     rows: int
-    negligible: Doubles  # (F,), deviations that are rounding
+    negligible: DoubleArray  # (F,), deviations that are rounding
 
     @cached_property
-    def centred(self) -> tuple[Doubles, Doubles]:
+    def centred(self) -> tuple[DoubleArray, DoubleArray]:
         """Give covariances of [regressors, y - f], and their means."""
         means = self.sums[-1, :-1] / self.rows
         return self.sums[:-1, :-1] / self.rows - np.outer(means, means), means
 
-    def solve(self, columns: IntArray, ridge: float) -> tuple[IntArray, Doubles, float]:
+    def solve(self, columns: IntArray, ridge: float) -> tuple[IntArray, DoubleArray, float]:
         """Regress on some columns; give them, their coefficients and the constant."""
         covariance, means = self.centred
         spread = np.sqrt(np.maximum(covariance[columns, columns], 0))
@@ -331,7 +328,7 @@ class _Moments:
         weights = np.linalg.solve(system, covariance[columns, -1] / spread) / spread
         return columns, weights, float(means[-1] - weights @ means[columns])
 
-    def error(self, columns: IntArray, weights: Doubles, constant: float) -> float:
+    def error(self, columns: IntArray, weights: DoubleArray, constant: float) -> float:
         """Give the mean squared error of a solution on these rows."""
         kept = np.r_[columns, len(self.sums) - 2, len(self.sums) - 1]
         residual = np.r_[-weights, 1.0, -constant]
@@ -366,7 +363,7 @@ def _moments_of(panel: Panel, layout: _Layout, *, first_rows: bool) -> _Moments:
     return _Moments(sums, count, layout.negligible)
 
 
-def last_labels(panel: Panel, mean: float) -> tuple[Doubles, Doubles, npt.NDArray[np.bool_]]:
+def last_labels(panel: Panel, mean: float) -> tuple[DoubleArray, DoubleArray, BoolArray]:
     """Give the last label known before each row, how it changed, and whether there is one: (N,) each.
 
     Before a series' first label ``mean`` stands in.

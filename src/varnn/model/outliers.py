@@ -23,13 +23,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from varnn._types import DoubleArray, FloatArray, IntArray
 from varnn.data.chunks import ROWS_AT_ONCE
-from varnn.data.grouping import IntArray
-from varnn.data.panel import FloatArray, Panel
-
-Doubles = npt.NDArray[np.float64]
+from varnn.data.panel import Panel
 
 TIMES = 2.0  # the largest change of the training labels: what is beyond is not plausible
 PATIENCE = 2  # labels that may be left out, if no more than
@@ -43,8 +40,8 @@ class _Pairs(NamedTuple):
     """Labels, and how they changed from the ones before them: some rows at a time."""
 
     rows: IntArray  # that have a label
-    labels: Doubles
-    sizes: Doubles  # of changes, a row; NaN for the first label of a series
+    labels: DoubleArray
+    sizes: DoubleArray  # of changes, a row; NaN for the first label of a series
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,19 +181,19 @@ class FilterStream:
         self.waiting = not taken.all()
         return np.where(taken, labels, np.nan)
 
-    def state(self) -> Doubles:
+    def state(self) -> DoubleArray:
         """Give all that later labels are judged by: (n, FILTER_NUMBERS)."""
         ago = [self.rows - self.out, self.rows - self.since]
         return np.column_stack([self.level, self.waited, self.left, self.grown, *ago])
 
-    def restore(self, state: Doubles) -> None:
+    def restore(self, state: DoubleArray) -> None:
         """Take over what :meth:`state` gave."""
         self.level, self.waited, self.left, self.grown, out, since = state.T.copy()
         self.out, self.since, self.rows = -out, -since, 0
         self.waiting = bool(self.waited.any())
 
 
-def _faded(grown: float | Doubles, age: int | Doubles) -> Doubles:
+def _faded(grown: float | DoubleArray, age: int | DoubleArray) -> DoubleArray:
     """Give what is left of raised bounds. Halving by steps is exact, however the rows were counted."""
     return np.asarray(np.ldexp(grown, -(np.asarray(age, np.int64) // HALVING)))
 
@@ -218,7 +215,7 @@ def _pairs(panel: Panel) -> Iterator[_Pairs]:
         latest, label = int(rows[-1]), float(labels[-1])
 
 
-def bounded(inputs: FloatArray, low: Doubles | None, high: Doubles | None) -> FloatArray:
+def bounded(inputs: FloatArray, low: DoubleArray | None, high: DoubleArray | None) -> FloatArray:
     """Keep inputs (N, D) within bounds (D,), if there are any; NaN stays."""
     if low is None or high is None:
         return inputs

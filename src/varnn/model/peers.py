@@ -5,15 +5,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn.data.panel import FloatArray, Panel
-
-Doubles = npt.NDArray[np.float64]
+from varnn._types import BoolArray, DoubleArray, FloatArray, IntArray
+from varnn.data.panel import Panel
 
 PEER_INPUTS = ("gap to peers", "change of peers")
 PEER_INNOVATION = "innovation of peers"
 
 
-def moments_of_rows(panel: Panel) -> npt.NDArray[np.int64]:
+def moments_of_rows(panel: Panel) -> IntArray:
     """Give each row the number of its moment, shared by rows of one time (without times: of one place)."""
     if panel.time is None:
         return np.arange(len(panel)) - panel.first_rows
@@ -21,7 +20,7 @@ def moments_of_rows(panel: Panel) -> npt.NDArray[np.int64]:
     return np.searchsorted(np.unique(panel.time), panel.time)
 
 
-def mean_of_others(panel: Panel, values: FloatArray, known: npt.NDArray[np.bool_]) -> Doubles:
+def mean_of_others(panel: Panel, values: FloatArray, known: BoolArray) -> DoubleArray:
     """Give for each row the mean of ``values`` over the other series' rows at the same moment: (N,).
 
     Values not ``known`` are left out; where no other is known the mean is NaN.
@@ -41,12 +40,12 @@ def mean_of_others(panel: Panel, values: FloatArray, known: npt.NDArray[np.bool_
     return means
 
 
-def _totals(moments: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> Doubles:
+def _totals(moments: IntArray, values: npt.NDArray[Any]) -> DoubleArray:
     """Add up values of one moment."""
     return np.asarray(np.bincount(moments, weights=values), np.float64)
 
 
-def mean_of_others_now(values: Doubles, known: npt.NDArray[np.bool_]) -> Doubles:
+def mean_of_others_now(values: DoubleArray, known: BoolArray) -> DoubleArray:
     """Do the same for series in step, one row each: (n,) -> (n,).
 
     Examples

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from varnn._types import DoubleArray, FloatArray
 from varnn.data.chunks import ROWS_AT_ONCE, Stretch, carrying, stretches
-from varnn.data.panel import FloatArray, Panel
+from varnn.data.panel import Panel
 from varnn.data.preparation import Fill, Scale, Scaling, fill_gaps
 from varnn.errors import DataError
 from varnn.model.calendar import Cycle, clock_inputs, clock_names
@@ -26,7 +27,6 @@ from varnn.model.linear import ADDED_INPUTS, LinearPart, LinearStream, last_labe
 from varnn.model.outliers import FilterStream, LabelFilter
 from varnn.model.peers import PEER_INNOVATION, PEER_INPUTS, mean_of_others, mean_of_others_now
 
-Doubles = npt.NDArray[np.float64]
 _Part = TypeVar("_Part", Scaling, LinearPart, LabelFilter)
 
 
@@ -34,7 +34,7 @@ class Prepared(NamedTuple):
     """Rows as the network sees them, and what its output has to be added to: zeros without linear part."""
 
     panel: Panel
-    anchors: Doubles
+    anchors: DoubleArray
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -126,7 +126,7 @@ class Recipe:
         anchors = np.empty(len(panel))
         return Prepared(self.rows(panel, anchors), anchors)
 
-    def rows(self, panel: Panel, anchors: Doubles | None = None) -> Panel:
+    def rows(self, panel: Panel, anchors: DoubleArray | None = None) -> Panel:
         """Prepare the rows alone, as training wants them; puts their anchors into ``anchors``, if given."""
         inputs = np.empty((len(panel), len(self.scaling.input_offset)), np.float32)
         target, names = np.empty(len(panel), np.float32), panel.input_names
@@ -141,14 +141,16 @@ class Recipe:
         """Leave out labels that are not plausible, as all of the below does by itself."""
         return panel if self.labels is None else self.labels(panel)
 
-    def anchors(self, panel: Panel) -> Doubles:
+    def anchors(self, panel: Panel) -> DoubleArray:
         """Give the anchors of a panel's rows alone: (N,)."""
         anchors = np.empty(len(panel))
         for one, levels in self._unscaled(panel, most=ROWS_AT_ONCE):
             anchors[one.rows] = levels
         return anchors
 
-    def in_stretches(self, panel: Panel, *, most: int, lead: int = 0) -> Iterator[tuple[Stretch, Doubles]]:
+    def in_stretches(
+        self, panel: Panel, *, most: int, lead: int = 0
+    ) -> Iterator[tuple[Stretch, DoubleArray]]:
         """Prepare a panel some rows at a time, with up to ``lead`` rows before them; give their anchors too.
 
         The numbers are those of the whole panel.
@@ -156,7 +158,7 @@ class Recipe:
         for one, anchors in self._unscaled(panel, most=most, lead=lead):
             yield one._replace(panel=self.scaling.apply(one.panel)), anchors
 
-    def _unscaled(self, panel: Panel, *, most: int, lead: int = 0) -> Iterator[tuple[Stretch, Doubles]]:
+    def _unscaled(self, panel: Panel, *, most: int, lead: int = 0) -> Iterator[tuple[Stretch, DoubleArray]]:
         left_out: Sequence[int] = ()
         if self.peers or self.fill == "interpolate":
             panel = self.plausible(panel)
@@ -184,12 +186,12 @@ class Recipe:
     def _in_pieces(
         self,
         panel: Panel,
-        of_peers: Doubles | None,
+        of_peers: DoubleArray | None,
         *,
         most: int,
         lead: int,
         missing: Sequence[int] = (),
-    ) -> Iterator[tuple[Stretch, Panel, Doubles]]:
+    ) -> Iterator[tuple[Stretch, Panel, DoubleArray]]:
         """Split the linear part off some rows at a time; what it leaves, and anchors, are of the lead too."""
         reach = 1 if self.linear is None else self.linear.reach
         for one in carrying(panel, most=most, lead=lead + reach, missing=missing):
@@ -207,7 +209,7 @@ class Recipe:
         """Give what is no array, as plain values for a file's header."""
         return {"fill": self.fill, "blind": self.blind, "clock": list(self.clock), "peers": self.peers}
 
-    def arrays(self) -> dict[str, Doubles]:
+    def arrays(self) -> dict[str, DoubleArray]:
         """Give all numbers by name, as arrays for a file."""
         parts: list[tuple[str, Scaling | LinearPart | LabelFilter]] = [("scaling", self.scaling)]
         if self.linear is not None:
@@ -222,7 +224,7 @@ class Recipe:
         }
 
     @classmethod
-    def from_parts(cls, facts: Mapping[str, Any], arrays: Mapping[str, Doubles]) -> "Recipe":
+    def from_parts(cls, facts: Mapping[str, Any], arrays: Mapping[str, DoubleArray]) -> "Recipe":
         """Undo :meth:`facts` and :meth:`arrays`; KeyError where something is missing."""
         return cls(
             scaling=_from_arrays(Scaling, "scaling", arrays),
@@ -248,7 +250,7 @@ class Recipe:
             return seen
         return _with_columns(seen, clock_inputs(panel.time, self.clock), clock_names(self.clock))
 
-    def _filled(self, panel: Panel, of_peers: Doubles | None = None) -> Panel:
+    def _filled(self, panel: Panel, of_peers: DoubleArray | None = None) -> Panel:
         filled = self._seen(fill_gaps(panel, self.fill, self.lead))
         columns = self._of_peers(panel) if of_peers is None else of_peers
         return filled if columns is None else _with_columns(filled, columns, PEER_INPUTS)
@@ -262,7 +264,7 @@ class Recipe:
             rest = _with_columns(rest, news[:, None], (PEER_INNOVATION,))
         return Prepared(rest, anchors)
 
-    def _of_peers(self, panel: Panel) -> Doubles | None:
+    def _of_peers(self, panel: Panel) -> DoubleArray | None:
         """Give how far off the others' last labels are, and how these changed: (N, 2); None without peers."""
         if not self.peers:
             return None
@@ -272,7 +274,7 @@ class Recipe:
         columns[:, 1] = mean_of_others(panel, change, known)
         return np.nan_to_num(columns, copy=False)
 
-    def _news_of_peers(self, panel: Panel, innovations: FloatArray) -> Doubles:
+    def _news_of_peers(self, panel: Panel, innovations: FloatArray) -> DoubleArray:
         """Give what the linear part left unexplained of the others one row ago: (N,)."""
         previous = np.concatenate([[np.nan], innovations[:-1]])
         previous[panel.starts[:-1]] = np.nan
@@ -309,7 +311,7 @@ class RecipeStream:
         self.anchors = np.zeros(n_series)
         self._innovation = np.full(n_series, np.nan)  # of the linear part, one row ago
 
-    def prepare(self, inputs: FloatArray, time: Any = None) -> Doubles:
+    def prepare(self, inputs: FloatArray, time: Any = None) -> DoubleArray:
         """Give a row of each series (n, D) as the network sees it, unscaled: (n, width), a buffer."""
         values, linear = self.values, self.linear
         if self._given:
@@ -342,14 +344,14 @@ class RecipeStream:
         self.linear.observe(labels)
         return self._innovation
 
-    def state(self) -> Doubles:
+    def state(self) -> DoubleArray:
         """Give all that later rows depend on: (n, any)."""
         if self.linear is None:
             return np.empty((len(self.values), 0))
         filtered = [] if self._filter is None else [self._filter.state()]
         return np.column_stack([self._innovation, *filtered, self.linear.state()])
 
-    def restore(self, state: Doubles) -> None:
+    def restore(self, state: DoubleArray) -> None:
         """Take over what :meth:`state` gave."""
         if self.linear is not None:
             self._innovation = state[:, 0].copy()
@@ -360,7 +362,7 @@ class RecipeStream:
             self.linear.restore(state[:, first:])
 
 
-def _from_arrays(kind: type[_Part], prefix: str, arrays: Mapping[str, Doubles]) -> _Part:
+def _from_arrays(kind: type[_Part], prefix: str, arrays: Mapping[str, DoubleArray]) -> _Part:
     """Make a record of numbers and arrays from its fields; what is a number in it is one again."""
     values: dict[str, Any] = {}
     for field in fields(kind):

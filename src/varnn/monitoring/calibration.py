@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from varnn._types import DoubleArray, IntArray
 from varnn.errors import DataError
-
-Floats = npt.NDArray[np.float64]
 
 _MOST_SPANS = 20
 _FEWEST_IN_SPAN = 50
@@ -38,15 +37,15 @@ class Calibration:
         Mean width of the intervals of each level, in the target's units.
     """
 
-    levels: Floats
-    coverage: Floats
-    edges: Floats
-    density: Floats
+    levels: DoubleArray
+    coverage: DoubleArray
+    edges: DoubleArray
+    density: DoubleArray
     watched: float
-    spans: npt.NDArray[np.int64]
-    span_coverage: Floats
+    spans: IntArray
+    span_coverage: DoubleArray
     chance: float
-    width: Floats
+    width: DoubleArray
 
 
 def calibrate(

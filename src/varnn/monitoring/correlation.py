@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-Floats = npt.NDArray[np.float64]
+from varnn._types import DoubleArray
+
 Ints = npt.NDArray[np.integer[Any]]
 
 
-def autocorrelation(values: npt.NDArray[Any], lags: Ints, starts: Ints) -> tuple[Floats, Floats]:
+def autocorrelation(values: npt.NDArray[Any], lags: Ints, starts: Ints) -> tuple[DoubleArray, DoubleArray]:
     """Give the autocorrelation at each lag, and the number of pairs it rests on.
 
     Parameters
@@ -37,7 +38,7 @@ def autocorrelation(values: npt.NDArray[Any], lags: Ints, starts: Ints) -> tuple
 
 def cross_correlation(
     values: npt.NDArray[Any], inputs: npt.NDArray[Any], lags: Ints, starts: Ints
-) -> tuple[Floats, Floats]:
+) -> tuple[DoubleArray, DoubleArray]:
     """Give the correlation of each row's value with each input some rows before, and the pairs' numbers.
 
     Parameters
@@ -61,7 +62,7 @@ def cross_correlation(
     return _lagged_means(values, inputs, lags, starts)
 
 
-def ljung_box(correlations: Floats, pairs: Floats, count: int) -> tuple[Floats, Floats]:
+def ljung_box(correlations: DoubleArray, pairs: DoubleArray, count: int) -> tuple[DoubleArray, DoubleArray]:
     """Test whether the autocorrelations at lags 1, 2, ... could be those of white noise.
 
     Parameters
@@ -90,7 +91,7 @@ def ljung_box(correlations: Floats, pairs: Floats, count: int) -> tuple[Floats, 
 
 def _lagged_means(
     later: npt.NDArray[Any], earlier: npt.NDArray[Any], lags: Ints, starts: Ints
-) -> tuple[Floats, Floats]:
+) -> tuple[DoubleArray, DoubleArray]:
     """Give the mean product of standardised pairs at each lag: (L,), or (L, D) for columns ``earlier``."""
     value, value_known = _standardised(later)
     other, other_known = _standardised(earlier)
@@ -109,7 +110,7 @@ def _lagged_means(
     return means, pairs
 
 
-def _standardised(values: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+def _standardised(values: npt.NDArray[Any]) -> tuple[DoubleArray, DoubleArray]:
     """Bring known values to mean 0 and variance 1, missing ones to 0; also give 1 where they are known."""
     known = ~np.isnan(values)
     count = np.maximum(known.sum(axis=0), 1)

@@ -4,12 +4,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from varnn._types import DoubleArray, IntArray
 from varnn.monitoring.calibration import Calibration
 from varnn.monitoring.event import Event
-
-Floats = npt.NDArray[np.float64]
 
 
 class InputLink(NamedTuple):
@@ -24,18 +22,18 @@ class InputLink(NamedTuple):
 class Hours:
     """Errors by hour of the day, from 0 to 23; NaN at an hour without rows."""
 
-    count: Floats
-    bias: Floats  # mean innovation
-    error: Floats  # root mean square innovation
-    coverage: Floats | None  # share of rows within their interval
+    count: DoubleArray
+    bias: DoubleArray  # mean innovation
+    error: DoubleArray  # root mean square innovation
+    coverage: DoubleArray | None  # share of rows within their interval
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MemoryMap:
     """The memory over time: mean state of each unit in spans of rows, most active unit first."""
 
-    rows: npt.NDArray[np.int64]  # first row of each span
-    states: Floats  # (n_spans, n_units)
+    rows: IntArray  # first row of each span
+    states: DoubleArray  # (n_spans, n_units)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -92,12 +90,12 @@ class Diagnosis:
     excess_kurtosis: float
     tail_index: float
     worst_share: float
-    lags: npt.NDArray[np.int64]
-    autocorrelation: Floats
-    size_autocorrelation: Floats
-    band: Floats
-    ljung_box: Floats
-    ljung_box_p: Floats
+    lags: IntArray
+    autocorrelation: DoubleArray
+    size_autocorrelation: DoubleArray
+    band: DoubleArray
+    ljung_box: DoubleArray
+    ljung_box_p: DoubleArray
     inputs: tuple[InputLink, ...]
     hours: Hours | None
     memory: MemoryMap | None

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from varnn._types import DoubleArray, IntArray
 from varnn.data.panel import Panel
 from varnn.errors import DataError
 from varnn.model.calendar import has_clock
 from varnn.monitoring._words import findings
 from varnn.monitoring.calibration import Calibration
 from varnn.monitoring.correlation import autocorrelation, cross_correlation, ljung_box
-from varnn.monitoring.diagnosis import Diagnosis, Floats, Hours, InputLink, MemoryMap
+from varnn.monitoring.diagnosis import Diagnosis, Hours, InputLink, MemoryMap
 from varnn.monitoring.monitor import Event, detect
 from varnn.monitoring.trace import Course
 
@@ -117,7 +118,7 @@ def _checked(
     panel: Panel,
     memory: npt.NDArray[Any] | None,
     covered: npt.NDArray[Any] | None,
-) -> Floats:
+) -> DoubleArray:
     for name, values in (("innovations", innovations), ("memory", memory), ("covered", covered)):
         if values is not None and len(values) != len(panel):
             raise DataError(
@@ -144,7 +145,7 @@ def _checked(
 
 
 def _changes(
-    errors: Floats, panel: Panel, covered: npt.NDArray[Any] | None, level: float | None
+    errors: DoubleArray, panel: Panel, covered: npt.NDArray[Any] | None, level: float | None
 ) -> tuple[Event, ...]:
     rate = max(min(_FALSE_ALARMS, _FALSE_ALARMS_IN_ALL / len(panel)), 1e-9)
     hits = None if level is None else covered  # judged against a level, or not at all
@@ -159,7 +160,7 @@ def _seconds_per_row(panel: Panel) -> int | None:
     return int(np.median(steps)) if len(steps) else None
 
 
-def _lags(most: int, seconds: int | None, longest: int) -> npt.NDArray[np.int64]:
+def _lags(most: int, seconds: int | None, longest: int) -> IntArray:
     """List the lags 1, 2, ..., and those of half a day, a day and a week where the rows show four of them."""
     lags = set(range(1, min(most, longest - 1) + 1))
     if seconds is not None:
@@ -168,7 +169,7 @@ def _lags(most: int, seconds: int | None, longest: int) -> npt.NDArray[np.int64]
     return np.array(sorted(lags), dtype=np.int64)
 
 
-def _tail_index(size: Floats) -> float:
+def _tail_index(size: DoubleArray) -> float:
     """Give Hill's estimate from the largest fiftieth of the absolute values, at least 20 of them."""
     largest = np.sort(size)[-max(20, len(size) // 50) :]
     if largest[0] <= 0 or largest[-1] == largest[0]:
@@ -176,12 +177,12 @@ def _tail_index(size: Floats) -> float:
     return float(1 / np.mean(np.log(largest / largest[0])))
 
 
-def _worst_share(size: Floats) -> float:
+def _worst_share(size: DoubleArray) -> float:
     squares = np.sort(size**2)
     return float(squares[-max(1, len(squares) // 100) :].sum() / max(squares.sum(), 1e-300))
 
 
-def _input_links(errors: Floats, panel: Panel, most: int) -> tuple[InputLink, ...]:
+def _input_links(errors: DoubleArray, panel: Panel, most: int) -> tuple[InputLink, ...]:
     correlations, _ = cross_correlation(errors, panel.inputs, np.arange(most + 1), panel.starts)
     strongest = np.argmax(np.abs(correlations), axis=0)
     links = [
@@ -191,7 +192,7 @@ def _input_links(errors: Floats, panel: Panel, most: int) -> tuple[InputLink, ..
     return tuple(sorted(links, key=lambda link: -abs(link.correlation)))
 
 
-def _by_hour(errors: Floats, panel: Panel, covered: npt.NDArray[Any] | None) -> Hours | None:
+def _by_hour(errors: DoubleArray, panel: Panel, covered: npt.NDArray[Any] | None) -> Hours | None:
     if not has_clock(panel.time):
         return None
     seconds = np.asarray(panel.time).astype("datetime64[s]").astype(np.int64)
@@ -199,7 +200,7 @@ def _by_hour(errors: Floats, panel: Panel, covered: npt.NDArray[Any] | None) -> 
     if len(np.unique(hours)) < 2:
         return None
 
-    def mean(values: Floats) -> Floats:
+    def mean(values: DoubleArray) -> DoubleArray:
         known = ~np.isnan(values)
         count = np.bincount(hours[known], minlength=24)
         total = np.bincount(hours[known], weights=values[known], minlength=24)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn.data.panel import FloatArray, Panel
+from varnn._types import FloatArray
+from varnn.data.panel import Panel
 from varnn.monitoring.calibration import Calibration, calibrate
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn.data.panel import FloatArray, Panel
+from varnn._types import BoolArray, FloatArray
+from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.protocols import Parts
 from varnn.model.calendar import has_clock
@@ -84,7 +85,7 @@ def worst_stretch(errors: npt.NDArray[Any], starts: npt.NDArray[Any], length: in
     return slice(first, first + length)
 
 
-def _spread_out(others: Mapping[str, FloatArray], scored: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
+def _spread_out(others: Mapping[str, FloatArray], scored: BoolArray) -> dict[str, FloatArray]:
     """Put predictions of scored rows where these rows stand among all test rows."""
     spread = {}
     for name, values in others.items():

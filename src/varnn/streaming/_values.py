@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from varnn._types import DoubleArray
 from varnn.data.finite import LARGEST
 from varnn.data.odd_input import unmasked
 from varnn.errors import DataError
 
-Doubles = npt.NDArray[np.float64]
 _TOO_LARGE = f"{{}} must be finite and at most {LARGEST:g} in size; {{}}. Correct it, or leave it out."
 
 
-def inputs_of(x: Any, names: Sequence[str], shape: tuple[int, ...]) -> Doubles:
+def inputs_of(x: Any, names: Sequence[str], shape: tuple[int, ...]) -> DoubleArray:
     """Read x, (D,) or (n, D): numbers in order, or a mapping or a row of a frame by name.
 
     Examples
@@ -58,7 +58,7 @@ def label_of(y: Any) -> float:
     return label
 
 
-def labels_of(y: Any, n_series: int | None) -> Doubles:
+def labels_of(y: Any, n_series: int | None) -> DoubleArray:
     """Read the labels of a fleet, (n,).
 
     Examples

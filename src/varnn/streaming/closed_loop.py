@@ -17,7 +17,8 @@ from weakref import WeakSet
 import numpy as np
 import numpy.typing as npt
 
-from varnn.data.panel import FloatArray, Panel
+from varnn._types import DoubleArray, FloatArray
+from varnn.data.panel import Panel
 from varnn.data.preparation import fill_gaps
 from varnn.errors import DataError
 from varnn.model.calendar import has_clock
@@ -67,9 +68,7 @@ def continue_from_training(model: Fitted, panel: Panel) -> FloatArray:
     return np.concatenate(pieces)
 
 
-def continued(
-    model: Fitted, tail: Tail, inputs: FloatArray, time: npt.NDArray[Any] | None
-) -> npt.NDArray[np.float64]:
+def continued(model: Fitted, tail: Tail, inputs: FloatArray, time: npt.NDArray[Any] | None) -> DoubleArray:
     """Go on after the last training rows of one series."""
     known = len(tail.target)
     least, most = model.labels_known

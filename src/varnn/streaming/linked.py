@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from varnn.data.panel import FloatArray
+from varnn._types import DoubleArray, FloatArray
 from varnn.data.timestamps import moment as moment_of
 from varnn.errors import ConfigError, DataError
-from varnn.model.pipeline import Doubles, Recipe, RecipeStream
+from varnn.model.pipeline import Recipe, RecipeStream
 from varnn.streaming._snapshot_checks import check_companions
 from varnn.streaming.by_name import Streams
 from varnn.streaming.stream import Stream
@@ -35,7 +35,7 @@ from varnn.streaming.stream import Stream
 _EPOCH, _TICK = np.datetime64(0, "us"), np.timedelta64(1, "us")
 # What a series brings into a moment, in a form that can be summed over series:
 # last label, its change, whether there is one, innovation of the linear part, whether there is one.
-_NOTHING: Doubles = np.zeros(5)
+_NOTHING: DoubleArray = np.zeros(5)
 
 
 class Moment(NamedTuple):
@@ -54,7 +54,7 @@ class Others(NamedTuple):
     innovation: float = math.nan
 
     @classmethod
-    def of(cls, brought: Doubles) -> "Others":
+    def of(cls, brought: DoubleArray) -> "Others":
         """Turn the sum of what they brought into means."""
         last, change, known, innovation, judged = brought.tolist()
         last, change = (last / known, change / known) if known else (0.0, 0.0)
@@ -81,7 +81,7 @@ class RecipeAmongOthers(RecipeStream):
         labels = self._labels
         labels.last[1], labels.change[1], labels.known[1], self._innovation[1] = others
 
-    def brings(self, *, waiting: bool) -> Doubles:
+    def brings(self, *, waiting: bool) -> DoubleArray:
         """Give what the first brings into a moment; a label still waited for counts as missing."""
         labels, innovation = self._labels, self._innovation[0]
         if not labels.known[0]:
@@ -90,7 +90,7 @@ class RecipeAmongOthers(RecipeStream):
             return np.array([labels.last[0], 0.0, 1.0, 0.0, 0.0])
         return np.array([labels.last[0], labels.change[0], 1.0, innovation, 1.0])
 
-    def prepare(self, inputs: FloatArray, time: Any = None) -> Doubles:
+    def prepare(self, inputs: FloatArray, time: Any = None) -> DoubleArray:
         """Give a row of the first, (D,), as the network sees it: (1, width), a buffer."""
         return super().prepare(inputs, time)[:1]
 
@@ -111,7 +111,7 @@ class Companion(Stream):
         """Tell whether its row of the present moment is closed."""
         return self.moment is not None and self.moment == self.group.now and not self._open
 
-    def brings(self) -> Doubles:
+    def brings(self) -> DoubleArray:
         """Give what it brings into a moment after that of its latest row."""
         return self._recipe.brings(waiting=self._open)
 
@@ -155,9 +155,9 @@ class Place(NamedTuple):
     """A series' place at a moment, before it is taken."""
 
     moment: Moment
-    brought: dict[Companion, Doubles]  # by each series of the moment
-    total: Doubles  # of that
-    own: Doubles  # what the series itself brings
+    brought: dict[Companion, DoubleArray]  # by each series of the moment
+    total: DoubleArray  # of that
+    own: DoubleArray  # what the series itself brings
     others: Others
 
 
@@ -188,7 +188,7 @@ class Companions(Streams):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self.now: Moment | None = None  # of the latest row of any series
-        self._brought: dict[Companion, Doubles] = {}  # into it, by those that are there or expected
+        self._brought: dict[Companion, DoubleArray] = {}  # into it, by those that are there or expected
         self._total = _NOTHING
         self._named: list[Companion] | None = None  # within `together`: those that come
         self._turn = 0  # and the round they come in
@@ -235,7 +235,7 @@ class Companions(Streams):
         if one.moment != self.now and one in self._brought:
             self._bring(one, one.brings())
 
-    def _bring(self, one: Companion, what: Doubles) -> None:
+    def _bring(self, one: Companion, what: DoubleArray) -> None:
         self._total = self._total - self._brought.get(one, _NOTHING) + what
         self._brought[one] = what
 

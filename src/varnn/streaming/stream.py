@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from varnn._types import DoubleArray, FloatArray
 from varnn.data.finite import LARGEST
-from varnn.data.panel import FloatArray
 from varnn.data.preparation import LIMIT
 from varnn.data.rules import optional, whole
 from varnn.data.timestamps import moment, read_back
@@ -402,7 +402,7 @@ class Stream:
             )
         return np.where(missing, self._known if fill == "forward" else 0.0, x)
 
-    def _scaled(self, values: FloatArray) -> npt.NDArray[np.float64]:
+    def _scaled(self, values: FloatArray) -> DoubleArray:
         """Bring x into scaled units as `Scaling.inputs` does, in a buffer."""
         wide, flat, limit = self._wide, self._wide_flat, self._scaling.input_limit
         np.subtract(values, self._offset, out=wide)
@@ -456,7 +456,7 @@ class Stream:
         if self._open and self._recipe is not None:
             self._recipe.prepare(self._x, self._time)
 
-    def _interval(self, tracker: Tracker, levels: npt.NDArray[np.float64], *, several: bool) -> Interval:
+    def _interval(self, tracker: Tracker, levels: DoubleArray, *, several: bool) -> Interval:
         """Put bounds around the answer: one level loses its axis, and one series too."""
         answer = np.atleast_1d(self._answer)[:, None]
         lower, upper = (answer + reach for reach in tracker.bounds(levels))  # (n, L)

@@ -19,11 +19,10 @@ grew from the distance before as those of a random walk do; c_k are the degrees 
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from varnn._types import DoubleArray, IntArray
 from varnn.model.intervals import TAUS
 
-Doubles = npt.NDArray[np.float64]
 POWERS = (0.0, 0.5, 1.0)
 ENOUGH = 20  # separate errors, from which on their own quantiles are taken
 PRIOR = 4  # separate errors that the growth of a random walk counts as much as
@@ -58,11 +57,11 @@ class Bands:
     """
 
     usual: float
-    powers: Doubles
-    quantiles: Doubles
+    powers: DoubleArray
+    quantiles: DoubleArray
 
     @classmethod
-    def of(cls, errors: Doubles, movement: Doubles) -> "Bands":
+    def of(cls, errors: DoubleArray, movement: DoubleArray) -> "Bands":
         """Learn from errors (N, H), NaN where unknown, and how much the label had moved, (N,)."""
         usual = float(movement.mean()) or 1.0
         powers, quantiles, size = [], [], 0.0
@@ -84,7 +83,7 @@ class Bands:
             quantiles.append(found)
         return cls(usual=usual, powers=np.array(powers), quantiles=np.array(quantiles))
 
-    def reach(self, movement: Doubles, levels: Doubles) -> tuple[Doubles, Doubles]:
+    def reach(self, movement: DoubleArray, levels: DoubleArray) -> tuple[DoubleArray, DoubleArray]:
         """Give how far below and above a forecast its intervals reach: (n, H, L) each."""
         scales = _scales(movement[:, None], self.usual, self.powers)[:, :, None]  # (n, H, 1)
         low, high = (
@@ -95,7 +94,9 @@ class Bands:
         return np.minimum(scales * low, 0), np.maximum(scales * high, 0)
 
 
-def adjusted(outcomes: Doubles, lower: Doubles, upper: Doubles, levels: Doubles) -> Doubles:
+def adjusted(
+    outcomes: DoubleArray, lower: DoubleArray, upper: DoubleArray, levels: DoubleArray
+) -> DoubleArray:
     """Give by how much to widen or narrow the intervals of one series, from outcomes before each row.
 
     Parameters
@@ -130,7 +131,7 @@ def adjusted(outcomes: Doubles, lower: Doubles, upper: Doubles, levels: Doubles)
     return factors[:-1]
 
 
-def poorly_known(errors: Doubles) -> npt.NDArray[np.int64]:
+def poorly_known(errors: DoubleArray) -> IntArray:
     """List the distances, from 1 on, whose errors (N, H) are too few to take their own quantiles.
 
     Examples
@@ -143,7 +144,7 @@ def poorly_known(errors: Doubles) -> npt.NDArray[np.int64]:
     return np.asarray(distances[few])
 
 
-def _size(errors: Doubles, worth: float, grown: float | None) -> float:
+def _size(errors: DoubleArray, worth: float, grown: float | None) -> float:
     """Give how large errors of one distance are: as they were, and as they grew from the one before."""
     own = float(np.square(errors).mean()) if len(errors) else 0.0
     if grown is None:
@@ -151,24 +152,24 @@ def _size(errors: Doubles, worth: float, grown: float | None) -> float:
     return float(((worth * own + PRIOR * grown**2) / (worth + PRIOR)) ** 0.5)
 
 
-def _student(freedom: float) -> Doubles:
+def _student(freedom: float) -> DoubleArray:
     """Give the quantiles of Student's t distribution at `TAUS`."""
     from scipy.stats import t  # late: it takes a while to import, and only fitting needs it
 
     return np.asarray(t.ppf(TAUS, freedom))
 
 
-def _over(distance: Doubles, reach: Doubles) -> Doubles:
+def _over(distance: DoubleArray, reach: DoubleArray) -> DoubleArray:
     """Divide; what is beyond a reach of nothing is infinitely far."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.nan_to_num(distance / reach, nan=0.0, posinf=np.inf)
 
 
-def _scales(movement: Doubles, usual: float, power: float | Doubles) -> Doubles:
+def _scales(movement: DoubleArray, usual: float, power: float | DoubleArray) -> DoubleArray:
     return np.asarray(np.maximum(movement / usual, _LEAST) ** power)
 
 
-def _pinball(errors: Doubles, quantiles: Doubles) -> float:
+def _pinball(errors: DoubleArray, quantiles: DoubleArray) -> float:
     """Give the mean quantile loss of errors (N,) against quantiles (N, T)."""
     if len(errors) == 0:
         return 0.0

@@ -20,13 +20,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn.data.grouping import IntArray
+from varnn._types import BoolArray, DoubleArray, IntArray
 from varnn.data.panel import Panel
 from varnn.model.forecast.bands import ENOUGH
 from varnn.model.forecast.rows import columns_of, last_rows, targets_ahead
 from varnn.model.linear import last_labels
-
-Doubles = npt.NDArray[np.float64]
 
 CHANGES = 24  # of the label, looked back on
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # penalty a training row, for regressors of unit variance
@@ -70,7 +68,7 @@ class Sight:
         return int(self.seen.shape[1]) + CHANGES + len(self.known)
 
     @property
-    def of_inputs(self) -> npt.NDArray[np.bool_]:
+    def of_inputs(self) -> BoolArray:
         """Mark the regressors that come from the table's inputs."""
         marked = np.zeros(self.width, dtype=bool)
         marked[: self.given] = True
@@ -78,36 +76,36 @@ class Sight:
         return marked
 
     @cached_property
-    def movement(self) -> Doubles:
+    def movement(self) -> DoubleArray:
         """Give how much the label lately moved from row to row: (N,)."""
         every = np.arange(len(self.panel))
         return np.concatenate([np.abs(self.changes(rows)).mean(axis=1) for rows in self.chunks(every)])
 
     @cached_property
-    def _labels(self) -> tuple[Doubles, Doubles, npt.NDArray[np.bool_]]:
+    def _labels(self) -> tuple[DoubleArray, DoubleArray, BoolArray]:
         return last_labels(self.panel, self.mean)
 
     @cached_property
     def _ends(self) -> tuple[IntArray, IntArray]:
         return self.panel.first_rows, last_rows(self.panel)
 
-    def last(self, rows: IntArray) -> Doubles:
+    def last(self, rows: IntArray) -> DoubleArray:
         """Give the last label before some rows: (B,)."""
         return self._labels[0][rows]
 
-    def changes(self, rows: IntArray) -> Doubles:
+    def changes(self, rows: IntArray) -> DoubleArray:
         """Give the latest changes of the label before some rows: (B, CHANGES)."""
         change = self._labels[1]
         earlier = rows[:, None] - np.arange(CHANGES)
         first = self._ends[0][rows][:, None]
         return np.asarray(np.where(earlier >= first, change[np.maximum(earlier, 0)], 0))
 
-    def regressors(self, rows: IntArray) -> Doubles:
+    def regressors(self, rows: IntArray) -> DoubleArray:
         """Gather the regressors of some rows; what is known of the future is left for `toward`."""
         blank = np.zeros((len(rows), len(self.known)))
         return np.column_stack([self.seen[rows], self.changes(rows), blank])
 
-    def toward(self, regressors: Doubles, rows: IntArray, distance: int) -> Doubles:
+    def toward(self, regressors: DoubleArray, rows: IntArray, distance: int) -> DoubleArray:
         """Add what is known of the rows so far after these, in place."""
         if len(self.known):
             later = np.minimum(rows + distance, self._ends[1][rows])[:, None]
@@ -127,7 +125,7 @@ class Sight:
         recent = np.arange(len(self.panel)) > self._ends[1] - share
         return np.flatnonzero(recent & self._labels[2])
 
-    def changes_ahead(self, rows: IntArray, horizon: int) -> Doubles:
+    def changes_ahead(self, rows: IntArray, horizon: int) -> DoubleArray:
         """Give the targets of the rows after some rows, less the last label before them: (B, H - 1)."""
         return targets_ahead(self.panel, horizon, rows) - self.last(rows)[:, None]
 
@@ -149,11 +147,11 @@ class DirectPart:
     """
 
     mean: float
-    weights: Doubles
-    constants: Doubles
-    low: Doubles
-    high: Doubles
-    scales: Doubles
+    weights: DoubleArray
+    constants: DoubleArray
+    low: DoubleArray
+    high: DoubleArray
+    scales: DoubleArray
 
     @classmethod
     def fit(cls, training: Sight, validation: Sight | None, horizon: int) -> "DirectPart":
@@ -174,7 +172,7 @@ class DirectPart:
             scales=np.array([one.left(weights) for one, (weights, _) in zip(moments, chosen, strict=True)]),
         )
 
-    def anchors(self, sight: Sight, rows: IntArray) -> Doubles:
+    def anchors(self, sight: Sight, rows: IntArray) -> DoubleArray:
         """Give the anchors of the rows after some rows: (B, H - 1)."""
         anchors = np.empty((len(rows), len(self.weights)))
         regressors = sight.regressors(rows)
@@ -189,31 +187,31 @@ class DirectPart:
 class _Moments:
     """Moments of regressors and wanted changes at one distance, about ``origin``."""
 
-    origin: Doubles  # (F,): near the means, so that squares lose no digits
+    origin: DoubleArray  # (F,): near the means, so that squares lose no digits
     count: int
-    sums: Doubles  # (F + 1,), of regressors and what is wanted
-    products: Doubles  # (F + 1, F + 1)
+    sums: DoubleArray  # (F + 1,), of regressors and what is wanted
+    products: DoubleArray  # (F + 1, F + 1)
 
     @classmethod
-    def about(cls, origin: Doubles) -> "_Moments":
+    def about(cls, origin: DoubleArray) -> "_Moments":
         size = len(origin) + 1
         return cls(origin, 0, np.zeros(size), np.zeros((size, size)))
 
-    def add(self, x: Doubles, wanted: Doubles) -> None:
+    def add(self, x: DoubleArray, wanted: DoubleArray) -> None:
         both = np.column_stack([x - self.origin, wanted])[~np.isnan(wanted)]
         self.count += len(both)
         self.sums += both.sum(axis=0)
         self.products += both.T @ both
 
     @property
-    def means(self) -> Doubles:
+    def means(self) -> DoubleArray:
         return self.sums / max(1, self.count)
 
     @property
-    def covariance(self) -> Doubles:
+    def covariance(self) -> DoubleArray:
         return self.products / max(1, self.count) - np.outer(self.means, self.means)
 
-    def candidates(self, of_inputs: npt.NDArray[np.bool_]) -> list[tuple[Doubles, float]]:
+    def candidates(self, of_inputs: BoolArray) -> list[tuple[DoubleArray, float]]:
         """Regress with each ridge, with and without the table's inputs: weights and constant of each.
 
         The first is for where there is nothing to choose on; the last changes nothing.
@@ -238,13 +236,13 @@ class _Moments:
                 found.append((weights, float(wanted - weights @ mean)))
         return [*found, persistence]
 
-    def left(self, weights: Doubles) -> float:
+    def left(self, weights: DoubleArray) -> float:
         """Give the standard deviation of what weights leave; 1 if they leave nothing."""
         rest = np.append(-weights, 1.0)
         return float(max(rest @ self.covariance @ rest, 0.0)) ** 0.5 or 1.0
 
 
-def _range_of(sight: Sight, horizon: int) -> tuple[Doubles, Doubles]:
+def _range_of(sight: Sight, horizon: int) -> tuple[DoubleArray, DoubleArray]:
     """Give the range of each regressor, of those known in the future over all distances."""
     low, high = np.full(sight.width, np.inf), np.full(sight.width, -np.inf)
     for x, _, _ in _rows_toward(sight, horizon if len(sight.known) else 2):
@@ -253,7 +251,7 @@ def _range_of(sight: Sight, horizon: int) -> tuple[Doubles, Doubles]:
     return np.where(nothing, 0, low), np.where(nothing, 0, high)
 
 
-def _moments(sight: Sight, low: Doubles, high: Doubles, horizon: int) -> list[_Moments]:
+def _moments(sight: Sight, low: DoubleArray, high: DoubleArray, horizon: int) -> list[_Moments]:
     """Give the moments of each distance."""
     moments: list[_Moments] = []
     for x, distance, wanted in _rows_toward(sight, horizon):
@@ -265,7 +263,9 @@ def _moments(sight: Sight, low: Doubles, high: Doubles, horizon: int) -> list[_M
     return moments or [_Moments.about(blank) for _ in range(horizon - 1)]
 
 
-def _errors(sight: Sight, low: Doubles, high: Doubles, candidates: list[Any]) -> tuple[Doubles, IntArray]:
+def _errors(
+    sight: Sight, low: DoubleArray, high: DoubleArray, candidates: list[Any]
+) -> tuple[DoubleArray, IntArray]:
     """Give the squared error of each candidate at each distance, (H - 1, C), and over how many rows."""
     sums, counts = np.zeros((len(candidates), len(candidates[0]))), np.zeros(len(candidates), np.int64)
     for x, distance, wanted in _rows_toward(sight, len(candidates) + 1):
@@ -277,7 +277,7 @@ def _errors(sight: Sight, low: Doubles, high: Doubles, candidates: list[Any]) ->
     return sums, counts
 
 
-def _best(sums: Doubles, counts: IntArray) -> IntArray:
+def _best(sums: DoubleArray, counts: IntArray) -> IntArray:
     """Choose a candidate for each distance: the best there, or up to there where that says little."""
     own = sums[:, :-1].argmin(axis=1)
     alone = np.maximum(sums[:, -1:], np.finfo(np.float64).tiny)  # what the last label alone leaves
@@ -287,7 +287,7 @@ def _best(sums: Doubles, counts: IntArray) -> IntArray:
     return np.asarray(np.where(worth >= ENOUGH, own, pooled))
 
 
-def _rows_toward(sight: Sight, horizon: int) -> Iterator[tuple[Doubles, int, Doubles]]:
+def _rows_toward(sight: Sight, horizon: int) -> Iterator[tuple[DoubleArray, int, DoubleArray]]:
     """Go through the latest rows: regressors (a buffer), distance and wanted change, NaN where unknown."""
     for rows in sight.chunks(sight.latest()):
         regressors, wanted = sight.regressors(rows), sight.changes_ahead(rows, horizon)

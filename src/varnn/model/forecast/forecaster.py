@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from varnn._types import DoubleArray
 from varnn.data.odd_input import unmasked
 from varnn.data.panel import Panel
 from varnn.data.rules import optional, whole
@@ -19,7 +20,6 @@ from varnn.model.forecast.rows import columns_of, coming_times, extended, forese
 from varnn.model.intervals import check_levels
 from varnn.network.cell import look_ahead
 
-Doubles = npt.NDArray[np.float64]
 _LATELY = 256  # rows whose outcomes tell whether intervals are wide enough
 
 
@@ -41,9 +41,9 @@ class Forecast:
 
     ids: tuple[str, ...]
     time: npt.NDArray[Any] | None
-    prediction: Doubles
-    lower: Doubles | None = None
-    upper: Doubles | None = None
+    prediction: DoubleArray
+    lower: DoubleArray | None = None
+    upper: DoubleArray | None = None
 
     @property
     def horizon(self) -> int:
@@ -54,11 +54,11 @@ class Forecast:
 class Outlook(NamedTuple):
     """Forecasts from before each row, with the network's part apart: for N rows and H distances."""
 
-    anchors: Doubles  # (N, H): the linear part
-    added: Doubles  # (N, H): by the network
-    movement: Doubles  # (N,): how much labels had moved
+    anchors: DoubleArray  # (N, H): the linear part
+    added: DoubleArray  # (N, H): by the network
+    movement: DoubleArray  # (N,): how much labels had moved
 
-    def forecasts(self, shares: Doubles) -> Doubles:
+    def forecasts(self, shares: DoubleArray) -> DoubleArray:
         """Add shares (H,) of the network's part: (N, H)."""
         return self.anchors + shares * self.added
 
@@ -84,7 +84,7 @@ class Forecaster:
     network: Fitted
     known: tuple[str, ...]
     direct: DirectPart
-    shares: Doubles
+    shares: DoubleArray
     bands: Bands | None = None
 
     @property
@@ -144,14 +144,16 @@ class Forecaster:
         """Leave the network out."""
         return replace(self, shares=np.zeros(self.horizon))
 
-    def backcast(self, panel: Panel) -> Doubles:
+    def backcast(self, panel: Panel) -> DoubleArray:
         """Forecast from before each row, as if it and all later ones had not come yet: (N, H).
 
         Column k is about row t + k. Inputs known in the future are taken from the rows themselves.
         """
         return self.outlook(panel).forecasts(self.shares)
 
-    def backcast_intervals(self, panel: Panel, levels: Doubles) -> tuple[Doubles, Doubles, Doubles]:
+    def backcast_intervals(
+        self, panel: Panel, levels: DoubleArray
+    ) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
         """Forecast from before each row with bounds: (N, H), (N, H, L) and (N, H, L)."""
         if self.bands is None:
             raise ConfigError(
@@ -205,7 +207,7 @@ class Forecaster:
             target[place] = panel.target[row - back]
         return replace(recent, target=target)
 
-    def _future(self, panel: Panel, inputs: Any, steps: int) -> Doubles | None:
+    def _future(self, panel: Panel, inputs: Any, steps: int) -> DoubleArray | None:
         """Read the inputs known in the future, (S, H, inputs); beyond the rows asked for the last is held."""
         if not self.known:
             if inputs is not None:
@@ -236,7 +238,7 @@ class Forecaster:
         return np.concatenate([values, np.repeat(values[:, -1:], missing, axis=1)], axis=1)
 
 
-def future_numbers(inputs: Any) -> Doubles:
+def future_numbers(inputs: Any) -> DoubleArray:
     """Read coming inputs as numbers, in whatever shape; what is masked is missing."""
     try:
         return np.asarray(unmasked(inputs), dtype=np.float64)
@@ -246,7 +248,7 @@ def future_numbers(inputs: Any) -> Doubles:
         ) from None
 
 
-def _by_series(panel: Panel, ids: Sequence[str], known: Sequence[str], steps: int) -> Doubles:
+def _by_series(panel: Panel, ids: Sequence[str], known: Sequence[str], steps: int) -> DoubleArray:
     """Take the first rows of each series."""
     columns = columns_of(panel, known)
     values = []

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn.data.panel import FloatArray, Panel
+from varnn._types import FloatArray
+from varnn.data.panel import Panel
 from varnn.errors import DataError
 from varnn.model.calendar import has_clock
 

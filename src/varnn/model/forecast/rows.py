@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn.data.grouping import IntArray
-from varnn.data.panel import FloatArray, Panel
+from varnn._types import DoubleArray, FloatArray, IntArray
+from varnn.data.panel import Panel
 from varnn.errors import DataError
 
 
@@ -42,7 +42,7 @@ def columns_of(panel: Panel, names: Sequence[str]) -> IntArray:
     return np.array([panel.input_names.index(name) for name in names], dtype=np.int64)
 
 
-def targets_ahead(panel: Panel, horizon: int, rows: IntArray | None = None) -> npt.NDArray[np.float64]:
+def targets_ahead(panel: Panel, horizon: int, rows: IntArray | None = None) -> DoubleArray:
     """Give the targets of the rows after each row: (N, horizon - 1), NaN beyond the end of a series.
 
     Of some rows alone, if they are named.

@@ -22,10 +22,10 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.floating[Any]]
-Integers = npt.NDArray[np.int64]
+from varnn._types import FloatArray, IntArray
+
+Integers = IntArray
 Scalar = Any  # a float of the arrays' own precision
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -46,7 +46,7 @@ def kernel(function: Function) -> Function:
 # are no longer turned into vector instructions, and the whole takes four times as long.
 @kernel
 def _predict(
-    row: Floats, error: Scalar, slope: Floats, intercept: Floats, readout: Floats
+    row: FloatArray, error: Scalar, slope: FloatArray, intercept: FloatArray, readout: FloatArray
 ) -> tuple[Scalar, Scalar]:
     """Turn x W_x + b into u; give u w_o, and its derivative by the error behind the memory."""
     zero = row.dtype.type(0)
@@ -63,13 +63,13 @@ def _predict(
 
 @kernel
 def _learn(
-    row: Floats,
+    row: FloatArray,
     g: Scalar,
     error: Scalar,
-    readout: Floats,
-    d_readout: Floats,
-    of_error: Floats,
-    of_one: Floats,
+    readout: FloatArray,
+    d_readout: FloatArray,
+    of_error: FloatArray,
+    of_one: FloatArray,
 ) -> None:
     """Turn u into d(z), and add it to E and D of its segment."""
     zero = row.dtype.type(0)
@@ -83,13 +83,13 @@ def _learn(
 
 
 @kernel
-def _add_scaled(out: Floats, factor: Scalar, vector: Floats) -> None:
+def _add_scaled(out: FloatArray, factor: Scalar, vector: FloatArray) -> None:
     for k in range(len(out)):
         out[k] += factor * vector[k]
 
 
 @kernel
-def _dot(left: Floats, right: Floats) -> Scalar:
+def _dot(left: FloatArray, right: FloatArray) -> Scalar:
     total = left.dtype.type(0)
     for k in range(len(left)):
         total += left[k] * right[k]
@@ -97,7 +97,7 @@ def _dot(left: Floats, right: Floats) -> Scalar:
 
 
 @kernel
-def segment_of(error: Scalar, breaks: Floats) -> int:
+def segment_of(error: Scalar, breaks: FloatArray) -> int:
     """Count the break points below an error; a binary search has fewer steps, but mispredicts them."""
     below = 0
     for j in range(len(breaks)):
@@ -112,7 +112,7 @@ def _rises(error: Scalar, error_bias: Scalar) -> bool:
 
 
 @kernel
-def break_points(error: Floats, error_bias: Floats) -> Floats:
+def break_points(error: FloatArray, error_bias: FloatArray) -> FloatArray:
     """Give the error at which each unit switches; one that never does (w_j = 0), at infinity."""
     breaks = np.empty_like(error)
     for j in range(len(error)):
@@ -121,7 +121,9 @@ def break_points(error: Floats, error_bias: Floats) -> Floats:
 
 
 @kernel
-def tabulate(memory: Floats, error: Floats, error_bias: Floats, order: Integers, table: Floats) -> None:
+def tabulate(
+    memory: FloatArray, error: FloatArray, error_bias: FloatArray, order: Integers, table: FloatArray
+) -> None:
     """Fill the table (M + 2, 2, K) of A and B; its last entry is zero, for no memory yet.
 
     ``order`` is that of the break points. Sums over the units that rise run upwards and over those that
@@ -146,8 +148,8 @@ def tabulate(memory: Floats, error: Floats, error_bias: Floats, order: Integers,
 
 @kernel
 def _walk(
-    z: Floats, labels: Floats, readout: Floats, readout_bias: Scalar, breaks: Floats, table: Floats,
-    sums: Floats, d_readout: Floats,
+    z: FloatArray, labels: FloatArray, readout: FloatArray, readout_bias: Scalar,
+    breaks: FloatArray, table: FloatArray, sums: FloatArray, d_readout: FloatArray,
 ) -> tuple[Scalar, Scalar]:  # fmt: skip
     """Take each window forwards and backwards; give the sums of e_w-1 squared and of g over the batch."""
     batch, steps, _ = z.shape
@@ -181,8 +183,8 @@ def _walk(
 
 @kernel
 def _spread(
-    memory: Floats, error: Floats, error_bias: Floats, order: Integers, sums: Floats,
-    d_memory: Floats, d_error: Floats, d_error_bias: Floats,
+    memory: FloatArray, error: FloatArray, error_bias: FloatArray, order: Integers, sums: FloatArray,
+    d_memory: FloatArray, d_error: FloatArray, d_error_bias: FloatArray,
 ) -> None:  # fmt: skip
     """Hand E and D of the segments to the units active in them: from above to those that rise."""
     size = len(error)
@@ -202,11 +204,11 @@ def _spread(
 
 @kernel
 def memory_pass(
-    z: Floats, labels: Floats, table: Floats, sums: Floats,
-    memory: Floats, fusion_bias: Floats, readout: Floats, readout_bias: Floats,
-    error: Floats, error_bias: Floats,
-    d_memory: Floats, d_fusion_bias: Floats, d_readout: Floats, d_readout_bias: Floats,
-    d_error: Floats, d_error_bias: Floats,
+    z: FloatArray, labels: FloatArray, table: FloatArray, sums: FloatArray,
+    memory: FloatArray, fusion_bias: FloatArray, readout: FloatArray, readout_bias: FloatArray,
+    error: FloatArray, error_bias: FloatArray,
+    d_memory: FloatArray, d_fusion_bias: FloatArray, d_readout: FloatArray, d_readout_bias: FloatArray,
+    d_error: FloatArray, d_error_bias: FloatArray,
 ) -> float:  # fmt: skip
     """Give the loss; turn x W_x + b in ``z`` into d(z); write all gradients but that of W_x.
 

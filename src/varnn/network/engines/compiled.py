@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from varnn._types import FloatArray
 from varnn.errors import ConfigError
 from varnn.network.cell import Architecture
 from varnn.network.engines._compilable import supports
-from varnn.network.engines._piecewise import Floats, Scalar, kernel, memory_pass
+from varnn.network.engines._piecewise import Scalar, kernel, memory_pass
 from varnn.network.engines._workspace import count_weights
 from varnn.network.engines.adam import DECAY, EPSILON, SQUARE_DECAY, FlatAdam
 from varnn.network.engines.engine import unpack
@@ -70,8 +71,8 @@ class CompiledEngine:
         self._weights: _Matrices | None = None
         self._gradient = _Matrices(architecture, inputs.new_zeros(count_weights(architecture)))
         table = (architecture.memory_size + 2, 2, architecture.hidden_size)
-        self._table: Floats = inputs.new_empty(table).numpy()
-        self._sums: Floats = inputs.new_empty(table).numpy()
+        self._table: FloatArray = inputs.new_empty(table).numpy()
+        self._sums: FloatArray = inputs.new_empty(table).numpy()
         self._workspace = lru_cache(maxsize=2)(lambda batch: _Workspace(architecture, window, batch, inputs))
 
     @torch.inference_mode()
@@ -99,7 +100,7 @@ class _Matrices:
         named = unpack(architecture, flat.detach())
         self.of_inputs = named.fusion[: architecture.n_inputs]
         self.fusion_bias = named.fusion_bias[0]
-        self.arrays: tuple[Floats, ...] = tuple(
+        self.arrays: tuple[FloatArray, ...] = tuple(
             part.numpy()
             for part in (
                 named.fusion[architecture.n_inputs :],
@@ -120,9 +121,9 @@ class _Workspace:
         self.x_rows = self.x.view(batch * window, architecture.n_inputs)
         self.x_rows_t = self.x_rows.t()
         self.labels = like.new_empty(batch, window)
-        self.labels_array: Floats = self.labels.numpy()
+        self.labels_array: FloatArray = self.labels.numpy()
         self.z = like.new_empty(batch * window, architecture.hidden_size)
-        self.z_array: Floats = self.z.view(batch, window, -1).numpy()
+        self.z_array: FloatArray = self.z.view(batch, window, -1).numpy()
 
 
 class CompiledAdam(FlatAdam):
@@ -139,7 +140,11 @@ class CompiledAdam(FlatAdam):
 
     def __init__(self, flat: Tensor, learning_rate: float) -> None:
         super().__init__(flat, learning_rate)
-        self._arrays: tuple[Floats, Floats, Floats] = (flat.numpy(), self._mean.numpy(), self._square.numpy())
+        self._arrays: tuple[FloatArray, FloatArray, FloatArray] = (
+            flat.numpy(),
+            self._mean.numpy(),
+            self._square.numpy(),
+        )
         self._count = 0
 
     def step(self, gradient: Tensor) -> None:
@@ -155,7 +160,12 @@ class CompiledAdam(FlatAdam):
 
 @kernel
 def _adam(
-    flat: Floats, mean: Floats, square: Floats, gradient: Floats, rate: Scalar, epsilon: Scalar
+    flat: FloatArray,
+    mean: FloatArray,
+    square: FloatArray,
+    gradient: FloatArray,
+    rate: Scalar,
+    epsilon: Scalar,
 ) -> None:
     keep, keep_square = flat.dtype.type(DECAY), flat.dtype.type(SQUARE_DECAY)
     add, add_square = flat.dtype.type(1 - DECAY), flat.dtype.type(1 - SQUARE_DECAY)

@@ -10,16 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from varnn._types import FloatArray
 from varnn.network.cell import Architecture, Weights
-from varnn.network.engines._piecewise import (
-    Floats,
-    Integers,
-    Scalar,
-    break_points,
-    kernel,
-    segment_of,
-    tabulate,
-)
+from varnn.network.engines._piecewise import Integers, Scalar, break_points, kernel, segment_of, tabulate
 
 _CHUNK_FLOATS = 1 << 15  # projected at a time, 128 kB in single precision: they wait in a core's own cache
 
@@ -27,11 +20,11 @@ _CHUNK_FLOATS = 1 << 15  # projected at a time, 128 kB in single precision: they
 def score_compiled(
     architecture: Architecture,
     weights: Weights,
-    inputs: Floats,
-    target: Floats,
+    inputs: FloatArray,
+    target: FloatArray,
     first_rows: Integers,
     window: int,
-) -> Floats:
+) -> FloatArray:
     """Predict every row as `varnn.network.engines.scoring.score` does, to rounding: (E, N).
 
     Parameters
@@ -57,7 +50,7 @@ def score_compiled(
     """
     predictions = np.empty((len(weights.fusion), len(target)), inputs.dtype)
     chunk = max(1, _CHUNK_FLOATS // architecture.hidden_size)
-    projected: Floats = np.empty((chunk, architecture.hidden_size), inputs.dtype)
+    projected: FloatArray = np.empty((chunk, architecture.hidden_size), inputs.dtype)
     for member, predicted in enumerate(predictions):
         one = _Member(architecture, weights, member, window)
         for begin in range(0, len(target), chunk):
@@ -79,17 +72,19 @@ class _Member:
         self.readout = named["readout"].ravel()
         self.readout_bias = named["readout_bias"][0, 0]
         kind = self.readout.dtype
-        self.table: Floats = np.empty((architecture.memory_size + 2, 2, architecture.hidden_size), kind)
+        self.table: FloatArray = np.empty((architecture.memory_size + 2, 2, architecture.hidden_size), kind)
         breaks = break_points(named["error"][0], named["error_bias"][0])
         order = np.argsort(breaks)
         tabulate(of_memory, named["error"][0], named["error_bias"][0], order, self.table)
         self.breaks = breaks[order]
         self.table[:, 1] += named["fusion_bias"]  # every row needs it too, so that it need not be added
         # By age: the steps a window has made. One that begins has no memory, the last entry of the table.
-        self.errors: Floats = np.zeros(window, kind)
+        self.errors: FloatArray = np.zeros(window, kind)
         self.segments = np.full(window, len(self.table) - 1)
 
-    def predict(self, projected: Floats, labels: Floats, context: Integers, *, out: Floats) -> None:
+    def predict(
+        self, projected: FloatArray, labels: FloatArray, context: Integers, *, out: FloatArray
+    ) -> None:
         """Predict the rows that follow those of the call before."""
         _walk(
             projected, labels, context,
@@ -99,7 +94,9 @@ class _Member:
 
 # A function of its own for the reason given in `varnn.network.engines._piecewise`.
 @kernel
-def _predict(projected: Floats, error: Scalar, slope: Floats, intercept: Floats, readout: Floats) -> Any:
+def _predict(
+    projected: FloatArray, error: Scalar, slope: FloatArray, intercept: FloatArray, readout: FloatArray
+) -> Any:
     """Give u w_o for u = relu(x W_x + e A + B)."""
     zero = projected.dtype.type(0)
     y_hat = zero
@@ -111,9 +108,9 @@ def _predict(projected: Floats, error: Scalar, slope: Floats, intercept: Floats,
 
 @kernel
 def _walk(
-    projected: Floats, labels: Floats, context: Integers,
-    readout: Floats, readout_bias: Scalar, table: Floats, breaks: Floats,
-    errors: Floats, segments: Integers, predictions: Floats,
+    projected: FloatArray, labels: FloatArray, context: Integers,
+    readout: FloatArray, readout_bias: Scalar, table: FloatArray, breaks: FloatArray,
+    errors: FloatArray, segments: Integers, predictions: FloatArray,
 ) -> None:  # fmt: skip
     """Take each row by all windows under way, the oldest first: its place is then free for the next."""
     full = len(errors) - 1

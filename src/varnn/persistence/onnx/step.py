@@ -20,8 +20,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from varnn._types import DoubleArray
 from varnn.data.preparation import LIMIT
 from varnn.errors import ConfigError
 from varnn.model.adaptation import _BOUND, _GUARD, _LEAK, _SOON, Adaptation
@@ -34,7 +34,6 @@ from varnn.persistence.onnx._graph import Graph, Value
 if TYPE_CHECKING:
     import onnx
 
-Doubles = npt.NDArray[np.float64]
 
 _SATURDAY = 5 * 86_400  # seconds after Monday
 
@@ -158,9 +157,9 @@ class _Linear:
         self.part = part
         self.graph = graph
         lags = max(len(part.of_changes), len(part.of_inputs) - 1)
-        self.of_changes: Doubles = np.zeros(lags + 1)  # on what is ahead; nothing on the last of it
+        self.of_changes: DoubleArray = np.zeros(lags + 1)  # on what is ahead; nothing on the last of it
         self.of_changes[: len(part.of_changes)] = part.of_changes
-        self.of_inputs: Doubles = np.zeros((part.of_inputs.shape[1], lags + 1))
+        self.of_inputs: DoubleArray = np.zeros((part.of_inputs.shape[1], lags + 1))
         self.of_inputs[:, : len(part.of_inputs)] = part.of_inputs.T
         packed = graph.state("linear", [lags + 5], np.float64)
         self.begun, self.known, self.last, self.anchor = (packed[column] for column in range(4))
