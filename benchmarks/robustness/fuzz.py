@@ -25,7 +25,7 @@ from varnn.data.panel import Panel
 from varnn.errors import VarnnError
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.streaming.by_name import Streams
-from varnn.streaming.linked import Companions
+from varnn.streaming.linked import LinkedStreams
 
 BAD = (RAISED, NAN, SLOW, LARGE)
 _AT_A_TIME = 1000  # files that one process reads
@@ -108,7 +108,7 @@ def _snapshots(model: VARNNRegressor) -> dict[str, bytes]:
     for row in range(3):
         fleet.predict(panel.inputs[[row, half + row]], time=moments[row])
         fleet.observe(panel.target[[row, half + row]])
-    group = Companions(model) if model.peers else Streams(model)
+    group = LinkedStreams(model) if model.peers else Streams(model)
     for name in ("a", "b"):
         group[name] = group.begin()
     for row in range(3):

@@ -21,7 +21,7 @@ from varnn.data.panel import Panel
 from varnn.errors import ModelFileError, VarnnError
 from varnn.estimator.regressor import VARNNRegressor, load
 from varnn.streaming.by_name import Streams
-from varnn.streaming.linked import Companions
+from varnn.streaming.linked import LinkedStreams
 from varnn.streaming.stream import Stream
 
 SECONDS = 1.0  # of the processor's time, that a file may take
@@ -58,9 +58,9 @@ def numbers_of_model(path: Path) -> list[float]:
     model = load(path)
     panel = rows_for(model)
     found = [model.predict(panel)]
-    if model.fitted_.spread is not None:
+    if model.fitted_.error_scale is not None:
         found += [*model.predict(panel, interval=0.9)]
-    if not model.fitted_.recipe.peers:
+    if not model.fitted_.pipeline.peers:
         found.append(_streamed(model.stream(), panel))
     if model.forecaster_ is not None:
         steps, known = model.forecaster_.horizon, len(model.forecaster_.known)
@@ -81,7 +81,7 @@ def numbers_of_snapshot(kind: str, model: VARNNRegressor, blob: bytes) -> list[f
             found.append(live.predict(panel.inputs[both + row], time=_time(panel, row)))
             found.append(live.observe(panel.target[both + row]))
         return [float(one) for values in found for one in np.ravel(values)]
-    group = (Companions if kind == "companions" else Streams).restore(model, blob)
+    group = (LinkedStreams if kind == "companions" else Streams).restore(model, blob)
     return [
         one
         for row in range(3)

@@ -4,7 +4,7 @@ import numpy as np
 
 from varnn.data.preparation import Scaling
 from varnn.model.fitted import Fitted
-from varnn.model.pipeline import Recipe
+from varnn.model.pipeline import FeaturePipeline
 from varnn.network.cell import Architecture, Variant, Weights, initial_weights
 
 
@@ -21,7 +21,7 @@ def untrained(variant: Variant, n_inputs: int, hidden_size: int, window: int) ->
     return Fitted(
         architecture=architecture,
         weights=Weights(**{name: matrix[None] for name, matrix in weights.items()}),
-        recipe=Recipe(
+        pipeline=FeaturePipeline(
             scaling=Scaling(
                 input_offset=np.zeros(n_inputs),
                 input_scale=np.ones(n_inputs),

@@ -52,7 +52,7 @@ def write(model: VARNNRegressor, parts: evaluation.Parts) -> None:
     if forecaster is None:
         raise SystemExit("the model has no forecaster: fit it with a horizon.")
     rows = parts.lead_in
-    prediction, lower, upper = forecaster.backcast_intervals(rows, np.array([LEVEL]))
+    prediction, lower, upper = forecaster.historical_intervals(rows, np.array([LEVEL]))
     band = lower[:, :, 0], upper[:, :, 0]
     truth = np.column_stack([rows.target, targets_ahead(rows, HORIZON)])
     scored = np.isin(rows.rows, parts.test.rows)
@@ -110,8 +110,8 @@ def in_figures(
 
     last = by_distance(np.square(truth - persistence_ahead(rows, HORIZON)))
     forecasts = {
-        "VARNN": forecaster.backcast(rows),
-        "its linear part alone": forecaster.linear_alone().backcast(rows),
+        "VARNN": forecaster.historical_forecasts(rows),
+        "its linear part alone": forecaster.linear_alone().historical_forecasts(rows),
         "as 24 hours before": seasonal_ahead(rows, HORIZON, season=24),
     }
     lines = [f"{'rows ahead':24}" + "".join(f"{one:>8}" for one in SHOWN)]

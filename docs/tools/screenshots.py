@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 from varnn import VARNNRegressor, datasets, evaluation
-from varnn.monitoring.diagnostics import Course, diagnose_course
+from varnn.monitoring.diagnostics import PredictionTrace, diagnose_trace
 from varnn.report import diagnostic_figures
 from varnn.report.figures import to_svg
 
@@ -67,12 +67,12 @@ def diagnosis() -> None:
     """Diagnose the default model on the Appliances test rows."""
     parts = evaluation.cut(datasets.load("appliances"))
     model = VARNNRegressor().fit(parts.train, validation=parts.validation)
-    course = Course.of(model.fitted_, parts.lead_in).part(parts.test)
-    found = diagnose_course(course)
-    rows = np.arange(len(course.panel))
+    trace = PredictionTrace.of(model.fitted_, parts.lead_in).part(parts.test)
+    found = diagnose_trace(trace)
+    rows = np.arange(len(trace.panel))
     pictures = {
         "monitor.svg": (
-            diagnostic_figures.marked_innovations(rows, course.innovations, found.events, unit="Wh"),
+            diagnostic_figures.marked_innovations(rows, trace.innovations, found.events, unit="Wh"),
             "Innovations of the Appliances test rows, and the changes that were noticed in them.",
         ),
         "diagnose-hours.svg": (

@@ -16,7 +16,7 @@ from varnn._types import DoubleArray
 from varnn.baselines._history import Preparation
 from varnn.baselines._lagged import Lags
 from varnn.baselines.armax import RegressionARMA
-from varnn.baselines.rls import RecursiveARX
+from varnn.baselines.rls import RecursiveLeastSquares
 from varnn.errors import MissingExtraError
 
 
@@ -37,7 +37,7 @@ def _scaled_arx(panel: Panel, like: Panel) -> tuple[DoubleArray, npt.NDArray[Any
 
 def test_without_forgetting_recursion_is_ridge_regression_on_all_rows_so_far() -> None:
     training, test = stream(seed=1), stream(60, seed=2)
-    model = RecursiveARX(forgetting=1.0, ridge=0.1).fit(training)
+    model = RecursiveLeastSquares(forgetting=1.0, ridge=0.1).fit(training)
     predictions = model.predict(test)
     past, past_labels = _scaled_arx(training, training)
     new, new_labels = _scaled_arx(test, training)
@@ -56,7 +56,7 @@ def test_without_forgetting_recursion_is_ridge_regression_on_all_rows_so_far() -
 def test_with_forgetting_recursion_solves_the_faded_normal_equations() -> None:
     training, test = stream(seed=1), stream(300, seed=2)
     forgetting, ridge = 0.97, 0.1
-    model = RecursiveARX(forgetting=forgetting, ridge=ridge).fit(training)
+    model = RecursiveLeastSquares(forgetting=forgetting, ridge=ridge).fit(training)
     past, past_labels = _scaled_arx(training, training)
     new, new_labels = _scaled_arx(test, training)
     full = [row for row in range(len(training)) if row - training.first_rows[row] >= 4]
@@ -85,7 +85,7 @@ def test_recursion_survives_a_long_time_with_nothing_new() -> None:
     quiet, loud = np.zeros((3000, 2)), generator.normal(size=(50, 2))
     X = np.concatenate([quiet, loud])
     panel = Panel.from_arrays(X, np.concatenate([np.zeros(3000), loud[:, 0]]))
-    predictions = RecursiveARX(forgetting=0.9).fit(training).predict(panel)
+    predictions = RecursiveLeastSquares(forgetting=0.9).fit(training).predict(panel)
     assert np.abs(predictions).max() < 20
 
 

@@ -30,7 +30,7 @@ def test_every_glitch_and_shift_is_scored(monkeypatch: pytest.MonkeyPatch) -> No
     one = next(
         row for row in shifts.rows if (row["stream"], row["what"], row["size"]) == ("arx", "shift", 10)
     )
-    assert 2 <= float(one["rows until followed"] or 0) < 50  # it cannot be foreseen
+    assert 2 <= float(one["rows until followed"] or 0) < 50  # it cannot be inputs_known_before
 
 
 def test_rough_streams_are_what_they_are_called(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,8 +147,8 @@ def test_far_years_survive_saving_streaming_and_snapshots(tmp_path: Path) -> Non
     expected = time[-1] + np.arange(1, 4)
     for one in (model, loaded):
         assert (one.forecast().time == expected).all()
-    (tail,) = loaded.fitted_.tails.values()
-    (before,) = model.fitted_.tails.values()
+    (tail,) = loaded.fitted_.last_rows.values()
+    (before,) = model.fitted_.last_rows.values()
     assert tail.time is not None
     assert before.time is not None
     assert tail.time.dtype == before.time.dtype

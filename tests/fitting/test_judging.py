@@ -28,10 +28,12 @@ def test_a_review_is_the_prediction_in_its_parts(
 ) -> None:
     monkeypatch.setattr(fitted, "_ROWS_AT_ONCE", 64)
     review = Review.of(model.fitted_, PANEL, most)
-    np.testing.assert_allclose(review.predictions(model.fitted_.share), model.predict(PANEL), rtol=1e-12)
-    np.testing.assert_allclose(review.anchors, model.fitted_.recipe.anchors(PANEL), rtol=1e-12)
+    np.testing.assert_allclose(review.predictions(model.fitted_.shrinkage), model.predict(PANEL), rtol=1e-12)
+    np.testing.assert_allclose(
+        review.linear_predictions, model.fitted_.pipeline.linear_predictions(PANEL), rtol=1e-12
+    )
     assert review.late.lengths.tolist() == {0: [], 100: [50, 50], 840: [500, 340]}[most]
-    layers = model.fitted_.hidden(model.fitted_.recipe.rows(PANEL)).hidden[0]
+    layers = model.fitted_.hidden(model.fitted_.pipeline.rows(PANEL)).hidden[0]
     np.testing.assert_allclose(review.hidden, layers[review.late.rows], rtol=1e-5, atol=1e-6)
     hidden, errors, starts = review.seen(0.5)
     assert len(hidden) == len(errors) == starts[-1]
@@ -47,7 +49,7 @@ def test_what_is_noted_of_validation_rows_is_what_predicting_them_gives(model: V
     known = ~np.isnan(validation.target) & ~first
     for name, predictions in (
         ("model", model.predict(validation)),
-        ("linear part", model.fitted_.recipe.anchors(validation)),
+        ("linear part", model.fitted_.pipeline.linear_predictions(validation)),
     ):
         error = np.mean(np.square(validation.target - predictions)[known])
         assert noted[name] == pytest.approx(error, rel=1e-9)
@@ -61,9 +63,9 @@ def test_only_the_latest_validation_rows_say_how_large_errors_are(monkeypatch: p
     units = {}
     for most in (judging.JUDGED, 150):
         monkeypatch.setattr(judging, "JUDGED", most)
-        spread = VARNNRegressor(**SETTINGS, validation_fraction=0.2).fit(panel).fitted_.spread
-        assert spread is not None
-        units[most] = spread.unit
+        error_scale = VARNNRegressor(**SETTINGS, validation_fraction=0.2).fit(panel).fitted_.error_scale
+        assert error_scale is not None
+        units[most] = error_scale.unit
     assert units[150] < 2 < units[100_000]
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from varnn import Panel, VARNNRegressor
-from varnn.data.chunks import carrying, stretches
+from varnn.data.chunks import carried_chunks, chunks
 from varnn.data.preparation import Scaling
 from varnn.model import fitted, linear, pipeline
 from varnn.model.fitted import Fitted
 from varnn.model.linear import LinearPart
-from varnn.model.pipeline import Prepared, Recipe
+from varnn.model.pipeline import FeaturePipeline, Prepared
 
 ROWS = 400
 SIZES = (1, 7, 30, 150, ROWS)
@@ -22,7 +22,7 @@ Make = Callable[..., Panel]
 
 @pytest.fixture
 def make() -> Make:
-    """Give a maker of panels whose gaps lie wherever a stretch may begin or end."""
+    """Give a maker of panels whose gaps lie wherever a chunk may begin or end."""
 
     def made(series: tuple[int, ...] = (ROWS,), *, gaps: bool = True) -> Panel:
         random = np.random.default_rng(len(series))
@@ -30,7 +30,7 @@ def make() -> Make:
         X = np.cumsum(random.normal(size=(count, 2)), axis=0)
         y = np.sin(X[:, 0]) + np.cumsum(random.normal(size=count)) / 5
         if gaps:
-            X[:3, 0] = X[40:140, 0] = X[149:152, 1] = np.nan  # longer than some stretches, too
+            X[:3, 0] = X[40:140, 0] = X[149:152, 1] = np.nan  # longer than some chunks, too
             X[random.random(count) < 0.1, 1] = np.nan
             y[:2] = y[28:32] = y[100:160] = y[-3:] = np.nan
             y[random.random(count) < 0.1] = np.nan
@@ -42,10 +42,10 @@ def make() -> Make:
     return made
 
 
-def prepared_at_once(one: Recipe, panel: Panel) -> Prepared:
-    """Prepare a panel by the steps of the recipe, each on the whole of it."""
-    rest, anchors = one._split(one._filled(panel))
-    return Prepared(one.scaling.apply(rest), anchors)
+def prepared_at_once(one: FeaturePipeline, panel: Panel) -> Prepared:
+    """Prepare a panel by the steps of the pipeline, each on the whole of it."""
+    rest, linear_predictions = one._split(one._filled(panel))
+    return Prepared(one.scaling.apply(rest), linear_predictions)
 
 
 RECIPES: dict[str, dict[str, Any]] = {
@@ -68,15 +68,17 @@ def test_stretches_are_prepared_as_the_whole_is(
 ) -> None:
     panel = make(series)
     how: dict[str, Any] = {"scale": "standard", "fill": "forward", **RECIPES[name]}
-    learnt = Recipe.of(panel, None, **how)
+    learnt = FeaturePipeline.of(panel, None, **how)
     whole, lead = prepared_at_once(learnt, panel), 5
     seen = np.zeros(len(panel), dtype=int)
-    for one, anchors in learnt.in_stretches(panel, most=size, lead=lead):
+    for one, linear_predictions in learnt.in_chunks(panel, most=size, lead=lead):
         with_lead = slice(one.rows.start - one.lead, one.rows.stop)
         assert one.lead == min(lead, one.rows.start - panel.first_rows[one.rows.start])
         np.testing.assert_allclose(one.panel.inputs, whole.panel.inputs[with_lead], rtol=1e-6)
         np.testing.assert_allclose(one.panel.target, whole.panel.target[with_lead], rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(anchors, whole.anchors[one.rows], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            linear_predictions, whole.linear_predictions[one.rows], rtol=1e-12, atol=1e-12
+        )
         np.testing.assert_array_equal(one.panel.rows, panel.rows[with_lead])
         seen[one.rows] += 1
     assert (seen == 1).all()
@@ -84,7 +86,7 @@ def test_stretches_are_prepared_as_the_whole_is(
 
 def test_a_long_panel_is_prepared_as_a_short_one_is(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     panel = make((150, 250))
-    learnt = Recipe.of(panel, None, scale="minmax", fill="forward", linear=True)
+    learnt = FeaturePipeline.of(panel, None, scale="minmax", fill="forward", linear=True)
     whole = learnt(panel)
     monkeypatch.setattr(pipeline, "ROWS_AT_ONCE", 100)
     parts = learnt(panel)
@@ -92,8 +94,10 @@ def test_a_long_panel_is_prepared_as_a_short_one_is(make: Make, monkeypatch: pyt
     assert parts.panel.inputs.dtype == parts.panel.target.dtype == np.float32
     np.testing.assert_allclose(parts.panel.inputs, whole.panel.inputs, rtol=1e-6)
     np.testing.assert_allclose(parts.panel.target, whole.panel.target, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(parts.anchors, whole.anchors, rtol=1e-12)
-    np.testing.assert_array_equal(learnt.anchors(panel), parts.anchors)  # the same, and nothing else
+    np.testing.assert_allclose(parts.linear_predictions, whole.linear_predictions, rtol=1e-12)
+    np.testing.assert_array_equal(
+        learnt.linear_predictions(panel), parts.linear_predictions
+    )  # the same, and nothing else
 
 
 @pytest.mark.parametrize("scale", ["standard", "minmax"])
@@ -102,11 +106,11 @@ def test_parts_are_measured_as_the_whole_is(scale: Any, make: Make) -> None:
     mean, deviation, low, high = (
         one(panel.inputs, axis=0) for one in (np.nanmean, np.nanstd, np.nanmin, np.nanmax)
     )
-    offset, spread = (mean, deviation) if scale == "standard" else (low, high - low)
+    offset, error_scale = (mean, deviation) if scale == "standard" else (low, high - low)
     for size in SIZES:
-        found = Scaling.over((one.panel for one in stretches(panel, most=size)), scale)
+        found = Scaling.over((one.panel for one in chunks(panel, most=size)), scale)
         np.testing.assert_allclose(found.input_offset, offset, rtol=1e-12)
-        np.testing.assert_allclose(found.input_scale, spread, rtol=1e-12)
+        np.testing.assert_allclose(found.input_scale, error_scale, rtol=1e-12)
         np.testing.assert_allclose(found.input_lead, mean, rtol=1e-12)
 
 
@@ -116,7 +120,7 @@ def test_the_linear_part_learns_from_stretches_what_it_learns_from_the_whole(
     panel = make((150, 250), gaps=False)
     panel.target[40:60] = panel.target[98:103] = np.nan
     whole = LinearPart.fit(panel, None)
-    monkeypatch.setattr(linear, "carrying", partial(carrying, most=100))
+    monkeypatch.setattr(linear, "carrying", partial(carried_chunks, most=100))
     parts = LinearPart.fit(panel, None)
     np.testing.assert_allclose(parts.of_changes, whole.of_changes, rtol=1e-9)
     np.testing.assert_allclose(parts.of_inputs, whole.of_inputs, rtol=1e-9)
@@ -125,9 +129,9 @@ def test_the_linear_part_learns_from_stretches_what_it_learns_from_the_whole(
 
 def predicted_at_once(model: Fitted, panel: Panel) -> Any:
     """Predict a panel from the whole of it, prepared at once; a model whose readout does not adapt."""
-    whole = prepared_at_once(model.recipe, panel)
+    whole = prepared_at_once(model.pipeline, panel)
     output = model.scores(whole.panel).predictions.mean(axis=0, dtype=np.float64)
-    return model.recipe.restore(output, whole.anchors, model.share)
+    return model.pipeline.restore(output, whole.linear_predictions, model.shrinkage)
 
 
 @pytest.mark.parametrize("settings", [{}, {"calendar": ["day"]}, {"linear": False}, {"variant": "RM"}])
@@ -167,7 +171,7 @@ def test_a_label_is_seen_by_later_rows_alone_wherever_a_stretch_begins(make: Mak
         return np.concatenate([found.prediction for _, found in model.in_parts(panel, most=50)])
 
     before = predictions()
-    panel.target[149] += 1.0  # the last row of a stretch
+    panel.target[149] += 1.0  # the last row of a chunk
     changed = np.flatnonzero(predictions() != before)
     assert changed[0] == 150
 

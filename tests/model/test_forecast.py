@@ -14,14 +14,14 @@ from statsmodels.tsa.ar_model import AutoReg
 import varnn
 from tests.cases import random_panel
 from varnn import Panel, VARNNRegressor
-from varnn.baselines.forecasts import RecursiveARX, persistence_ahead, seasonal_ahead
+from varnn.baselines.forecasts import IteratedARX, persistence_ahead, seasonal_ahead
 from varnn.errors import ConfigError, DataError
 from varnn.evaluation.backtesting import backtest
 from varnn.fitting import ahead
 from varnn.model.forecast import Bands, DirectPart, Forecaster, direct
 from varnn.model.forecast.bands import adjusted
-from varnn.model.forecast.direct import CHANGES, Sight
-from varnn.model.forecast.rows import extended, foreseen, targets_ahead
+from varnn.model.forecast.direct import CHANGES, HorizonFeatures
+from varnn.model.forecast.rows import extended, inputs_known_before, targets_ahead
 from varnn.model.intervals import TAUS
 
 HORIZON = 5
@@ -78,7 +78,7 @@ def coming(model: VARNNRegressor, rows: int) -> Any:
 
 
 def test_a_forecast_from_the_end_is_the_one_from_before_the_next_row(model: VARNNRegressor) -> None:
-    everywhere = forecaster_of(model).backcast(PANEL)
+    everywhere = forecaster_of(model).historical_forecasts(PANEL)
     for rows in (2, 3, 40, 200):
         ahead = model.forecast(until(PANEL, rows), inputs=coming(model, rows))
         np.testing.assert_allclose(ahead.prediction, everywhere[PANEL.starts[:-1] + rows], atol=1e-6)
@@ -87,7 +87,7 @@ def test_a_forecast_from_the_end_is_the_one_from_before_the_next_row(model: VARN
 
 def test_nothing_of_the_future_is_seen(model: VARNNRegressor) -> None:
     """Rows from one on are changed: forecasts from before them stay as they were."""
-    before = forecaster_of(model).backcast(PANEL)
+    before = forecaster_of(model).historical_forecasts(PANEL)
     generator = np.random.default_rng(0)
     moments = np.asarray(PANEL.time)
     for row in (100, 250):
@@ -96,7 +96,7 @@ def test_nothing_of_the_future_is_seen(model: VARNNRegressor) -> None:
         unknown = [0, 2] if model.known_inputs else [0, 1, 2]
         inputs[np.ix_(after, unknown)] += generator.normal(size=(int(after.sum()), len(unknown)))
         target[after] += 5
-        now = forecaster_of(model).backcast(replace(PANEL, inputs=inputs, target=target))
+        now = forecaster_of(model).historical_forecasts(replace(PANEL, inputs=inputs, target=target))
         np.testing.assert_array_equal(now[moments <= moments[row]], before[moments <= moments[row]])
         assert not np.array_equal(now[row + 1 : row + 4], before[row + 1 : row + 4])
 
@@ -168,7 +168,7 @@ def test_what_is_known_of_the_future_is_used() -> None:
     errors = {}
     for name, known in (("told", ["plan"]), ("untold", [])):
         model = small(epochs=5, known_inputs=known).fit(until(panel, 1200))
-        forecasts = forecaster_of(model).backcast(panel)[1200:-HORIZON]
+        forecasts = forecaster_of(model).historical_forecasts(panel)[1200:-HORIZON]
         outcomes = np.column_stack([target, targets_ahead(panel, HORIZON)])[1200:-HORIZON]
         errors[name] = np.mean(np.square(outcomes - forecasts), axis=0)
     assert (errors["told"] < 0.05).all() and (errors["untold"] > 3).all()
@@ -190,8 +190,10 @@ def test_every_distance_is_learned() -> None:
     )
     forecaster = forecaster_of(model)
     outcomes = np.column_stack([target, targets_ahead(panel, 6)])[3000:-6]
-    ours = np.mean(np.square(outcomes - forecaster.backcast(panel)[3000:-6]), axis=0)
-    linear = np.mean(np.square(outcomes - forecaster.linear_alone().backcast(panel)[3000:-6]), axis=0)
+    ours = np.mean(np.square(outcomes - forecaster.historical_forecasts(panel)[3000:-6]), axis=0)
+    linear = np.mean(
+        np.square(outcomes - forecaster.linear_alone().historical_forecasts(panel)[3000:-6]), axis=0
+    )
     assert (ours < 0.9 * linear).all()
     assert (ours < 0.12).all()  # the best possible is 0.09
 
@@ -253,10 +255,10 @@ def test_refusals() -> None:
 def test_the_direct_part_is_ridge_regression() -> None:
     panel = random_panel([400], seed=5)
     prepared = np.asarray(panel.inputs, np.float32)
-    sight = Sight(panel, prepared, np.empty(0, np.int64), given=3, mean=0.0)
-    part = DirectPart.fit(sight, None, horizon=3)  # with nothing to choose on: the second ridge, 1e-3
+    features = HorizonFeatures(panel, prepared, np.empty(0, np.int64), given=3, mean=0.0)
+    part = DirectPart.fit(features, None, horizon=3)  # with nothing to choose on: the second ridge, 1e-3
     rows = np.arange(1, 400)
-    regressors = sight.regressors(rows)
+    regressors = features.regressors(rows)
     for index in range(2):
         wanted = (targets_ahead(panel, 3)[rows] - panel.target[rows - 1][:, None])[:, index]
         known = ~np.isnan(wanted)
@@ -265,7 +267,7 @@ def test_the_direct_part_is_ridge_regression() -> None:
         ridge = Ridge(alpha=1e-3 * known.sum()).fit(x / scale, wanted[known])
         np.testing.assert_allclose(part.weights[index], ridge.coef_ / scale, atol=1e-8)
         assert part.constants[index] == pytest.approx(ridge.intercept_, abs=1e-8)
-    assert sight.width == 3 + CHANGES
+    assert features.width == 3 + CHANGES
 
 
 @pytest.mark.parametrize("known", [(), ("x1",)])
@@ -274,15 +276,17 @@ def test_the_direct_part_is_the_same_however_few_rows_are_looked_at_together(
 ) -> None:
     panel = random_panel([200, 150], missing=0.1, seed=5)
     filled = replace(panel, inputs=np.nan_to_num(panel.inputs))
-    sight = Sight.of(filled, filled, known, blind=False, mean=0.0)
-    whole = DirectPart.fit(sight, sight, horizon=4)
-    monkeypatch.setattr(direct, "_NUMBERS_AT_ONCE", 40 * sight.width)
-    parts = DirectPart.fit(sight, sight, horizon=4)
+    features = HorizonFeatures.of(filled, filled, known, blind=False, mean=0.0)
+    whole = DirectPart.fit(features, features, horizon=4)
+    monkeypatch.setattr(direct, "_NUMBERS_AT_ONCE", 40 * features.width)
+    parts = DirectPart.fit(features, features, horizon=4)
     for field in ("weights", "constants", "low", "high", "scales"):
         np.testing.assert_allclose(getattr(parts, field), getattr(whole, field), rtol=1e-9, atol=1e-12)
     rows = np.arange(len(panel))
-    changes = sight.changes_ahead(rows, 4) - (whole.anchors(sight, rows) - sight.last(rows)[:, None])
-    np.testing.assert_allclose(whole.scales, np.nanstd(changes[sight.latest()], axis=0), rtol=1e-9)
+    changes = features.changes_ahead(rows, 4) - (
+        whole.linear_predictions(features, rows) - features.last(rows)[:, None]
+    )
+    np.testing.assert_allclose(whole.scales, np.nanstd(changes[features.latest()], axis=0), rtol=1e-9)
 
 
 def test_looking_ahead_is_learnt_from_the_latest_rows(
@@ -300,7 +304,7 @@ def test_far_outside_its_range_the_direct_part_goes_no_further() -> None:
     panel = random_panel([400], seed=5)
     model = small(epochs=1).fit(panel)
     high = Panel.from_arrays(panel.inputs, panel.target + 1e6)
-    forecasts = forecaster_of(model).backcast(high)[50:]
+    forecasts = forecaster_of(model).historical_forecasts(high)[50:]
     assert (np.abs(forecasts - high.target[50:, None]) < 100).all()
 
 
@@ -337,7 +341,7 @@ def test_intervals_follow_how_much_they_held_of_what_is_known() -> None:
 
 def test_recursive_ar_is_that_of_statsmodels() -> None:
     panel = random_panel([300], n_inputs=0, seed=6)
-    ours = RecursiveARX(lags=4).fit(until(panel, 250)).forecasts(panel, 6)
+    ours = IteratedARX(lags=4).fit(until(panel, 250)).forecasts(panel, 6)
     theirs = AutoReg(panel.target[:250], lags=4).fit()
     np.testing.assert_allclose(ours[250], theirs.forecast(6), atol=1e-8)
 
@@ -355,7 +359,7 @@ def test_rows_to_come() -> None:
     assert (longer.inputs[300:303, 1] == 7).all()
     np.testing.assert_array_equal(longer.inputs[300:303, 0], PANEL.inputs[[299] * 3, 0])
     assert (np.diff(np.asarray(longer.time)[:303]).astype(int) == 1).all()
-    shown = foreseen(PANEL, ["x1"]).inputs
+    shown = inputs_known_before(PANEL, ["x1"]).inputs
     np.testing.assert_array_equal(shown[1:300, 0], PANEL.inputs[:299, 0])
     np.testing.assert_array_equal(shown[:, 1], PANEL.inputs[:, 1])
     np.testing.assert_array_equal(shown[300, 0], PANEL.inputs[300, 0])  # never another series' row

@@ -17,14 +17,14 @@ from tests.cases import random_panel
 from varnn import Panel, Stream, VARNNRegressor
 from varnn._types import DoubleArray
 from varnn.errors import ConfigError, DataError
-from varnn.model.intervals import TAUS, Spread, Tracker, _fit_sizes, follow
+from varnn.model.intervals import TAUS, ErrorScale, Tracker, _fit_sizes, follow
 
 TINY: dict[str, Any] = {"hidden_size": 8, "epochs": 3, "ensemble": 2, "window": 4, "device": "cpu"}
 
 
-def spread_of(errors: DoubleArray, later: DoubleArray) -> Spread:
+def spread_of(errors: DoubleArray, later: DoubleArray) -> ErrorScale:
     hidden = np.ones((len(errors), 2))
-    return Spread.of(
+    return ErrorScale.of(
         hidden, errors, np.array([0, len(errors)]), hidden[: len(later)], later, np.array([0, len(later)])
     )
 
@@ -83,10 +83,10 @@ def test_intervals_are_nested_finite_and_never_inverted(
 def test_a_tracker_does_what_its_equations_say() -> None:
     """Against the equations of the module, one series and one number at a time."""
     generator = np.random.default_rng(5)
-    spread = spread_of(generator.normal(size=300), generator.normal(size=200))
+    error_scale = spread_of(generator.normal(size=300), generator.normal(size=200))
     hidden, errors = generator.exponential(size=(80, 2, 2)), generator.standard_t(2, size=(80, 2))
     errors[generator.random((80, 2)) < 0.2] = np.nan
-    tracker = Tracker(spread, 2)
+    tracker = Tracker(error_scale, 2)
     found = []
     for layers, misses in zip(hidden, errors, strict=True):
         tracker.expect(layers)
@@ -94,13 +94,13 @@ def test_a_tracker_does_what_its_equations_say() -> None:
         tracker.observe(misses)
     tau_low, tau_high = (TAUS.tolist().index(tau) for tau in (0.1, 0.9))
     for series in range(2):
-        quantiles, fast, slow, last, level = spread.quantiles.tolist(), 1.0, 1.0, 1.0, 1.0
+        quantiles, fast, slow, last, level = error_scale.quantiles.tolist(), 1.0, 1.0, 1.0, 1.0
         for row in range(80):
             seen = [*hidden[row, series], *(mean / 0.05 for mean in (fast, slow, last))]
-            exponent = spread.weights[-1] + sum(
-                weight * np.log(1 + one) for weight, one in zip(spread.weights, seen, strict=False)
+            exponent = error_scale.weights[-1] + sum(
+                weight * np.log(1 + one) for weight, one in zip(error_scale.weights, seen, strict=False)
             )
-            expected = spread.unit * np.exp(exponent)
+            expected = error_scale.unit * np.exp(exponent)
             scale = expected * level
             below, above = found[row]
             assert below[series, 0] == pytest.approx(scale * quantiles[tau_low], rel=1e-9)
@@ -112,7 +112,7 @@ def test_a_tracker_does_what_its_equations_say() -> None:
                 q + 0.05 * (tau - (error <= scale * q)) for q, tau in zip(quantiles, TAUS, strict=True)
             ]
             quantiles = [max(quantiles[: place + 1]) for place in range(len(quantiles))]
-            size = min(abs(error), spread.largest) / spread.unit
+            size = min(abs(error), error_scale.largest) / error_scale.unit
             fast, slow, last = 0.8 * fast + 0.2 * size, 0.98 * slow + 0.02 * size, size
             level = 0.99 * level + 0.01 * min(abs(error) / expected, 10 * level)
 
@@ -137,8 +137,8 @@ def test_width_follows_hidden_units_as_far_as_later_rows_confirm() -> None:
     hidden = generator.exponential(size=(6000, 3))
     noise = generator.normal(size=6000)
     errors, starts = noise * np.exp(hidden[:, 0]), np.array([0, 3000])
-    confirmed = Spread.of(hidden[:3000], errors[:3000], starts, hidden[3000:], errors[3000:], starts)
-    denied = Spread.of(hidden[:3000], errors[:3000], starts, hidden[3000:], noise[3000:], starts)
+    confirmed = ErrorScale.of(hidden[:3000], errors[:3000], starts, hidden[3000:], errors[3000:], starts)
+    denied = ErrorScale.of(hidden[:3000], errors[:3000], starts, hidden[3000:], noise[3000:], starts)
     assert confirmed.weights[0] > 0.8
     assert abs(denied.weights[0]) < 0.1
     assert np.abs(confirmed.weights[1:3]).max() < 0.1 * confirmed.weights[0], "the others say nothing"
@@ -150,10 +150,12 @@ def test_where_errors_are_all_alike_little_is_lost(level: float) -> None:
     generator = np.random.default_rng(9)
     errors, hidden = generator.normal(size=9000), generator.exponential(size=(9000, 8))
     first, later, rest = slice(0, 3000), slice(3000, 4000), slice(4000, 9000)
-    spread = Spread.of(
+    error_scale = ErrorScale.of(
         hidden[first], errors[first], np.array([0, 3000]), hidden[later], errors[later], np.array([0, 1000])
     )
-    bounds = follow(Tracker(spread, 1), hidden[rest], errors[rest], np.array([0, 5000]), np.array([level]))
+    bounds = follow(
+        Tracker(error_scale, 1), hidden[rest], errors[rest], np.array([0, 5000]), np.array([level])
+    )
     reach = NormalDist().inv_cdf((1 + level) / 2)
     known = Bounds(np.full((5000, 1), -reach), np.full((5000, 1), reach))
     ours, best = (interval_scores(one, errors[rest], [level]).mean() for one in (Bounds(*bounds), known))
@@ -161,8 +163,10 @@ def test_where_errors_are_all_alike_little_is_lost(level: float) -> None:
 
 
 def test_errors_that_are_all_zero_are_no_trouble() -> None:
-    spread = spread_of(np.zeros(300), np.zeros(200))
-    low, high = follow(Tracker(spread, 1), np.ones((50, 2)), np.zeros(50), np.array([0, 50]), np.array([0.9]))
+    error_scale = spread_of(np.zeros(300), np.zeros(200))
+    low, high = follow(
+        Tracker(error_scale, 1), np.ones((50, 2)), np.zeros(50), np.array([0, 50]), np.array([0.9])
+    )
     assert np.isfinite(low).all() and np.isfinite(high).all()
 
 
@@ -244,8 +248,8 @@ def test_a_fleet_and_long_series_in_pieces(monkeypatch: pytest.MonkeyPatch) -> N
         np.array([one.upper for one in found]).T.ravel(), whole.upper, rtol=1e-3, atol=1e-3
     )
     monkeypatch.setattr("varnn.model.fitted._ROWS_AT_ONCE", 50)
-    pieces = model.predict(panel, interval=0.9)
-    np.testing.assert_allclose(pieces.lower, whole.lower, rtol=1e-5, atol=1e-5)
+    scored_chunks = model.predict(panel, interval=0.9)
+    np.testing.assert_allclose(scored_chunks.lower, whole.lower, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(whole.prediction, model.predict(panel), rtol=1e-6)
 
 
@@ -288,11 +292,11 @@ def test_rows_together_are_rows_one_by_one() -> None:
     errors = generator.standard_t(3, size=rows) * (1 + hidden[:, 0])
     errors[generator.random(rows) < 0.2] = np.nan
     errors[300:340] = np.nan
-    spread = Spread.of(hidden, errors, np.array([0, rows]), hidden, errors, np.array([0, rows]))
-    together = Tracker(spread, 4)
+    error_scale = ErrorScale.of(hidden, errors, np.array([0, rows]), hidden, errors, np.array([0, rows]))
+    together = Tracker(error_scale, 4)
     low, high = follow(together, hidden, errors, starts, levels)
     for series in range(4):
-        tracker = Tracker(spread, 1)
+        tracker = Tracker(error_scale, 1)
         for row in range(starts[series], starts[series + 1]):
             tracker.expect(hidden[row : row + 1])
             below, above = tracker.bounds(levels)

@@ -26,7 +26,7 @@ def test_without_ridge_it_is_least_squares() -> None:
     rows = slice(30, None)
     design = np.column_stack([lags, x, np.ones(len(panel))])[rows]
     best = design @ np.linalg.lstsq(design, panel.target[rows], rcond=None)[0]
-    ours = part.anchors(panel)[rows]
+    ours = part.predict(panel)[rows]
     assert np.mean((ours - panel.target[rows]) ** 2) == pytest.approx(
         np.mean((best - panel.target[rows]) ** 2), rel=2e-4
     )
@@ -36,7 +36,7 @@ def test_without_ridge_it_is_least_squares() -> None:
 def test_a_level_far_from_zero_costs_no_digits() -> None:
     panel = stream_panel(2000, 1, seed=2)
     far = Panel.from_arrays(panel.inputs + 1e7, panel.target + 1e8)
-    near_anchors, far_anchors = (LinearPart.fit(one, one).anchors(one) for one in (panel, far))
+    near_anchors, far_anchors = (LinearPart.fit(one, one).predict(one) for one in (panel, far))
     np.testing.assert_allclose(far_anchors - 1e8, near_anchors, atol=1e-4)
 
 
@@ -44,7 +44,7 @@ def test_a_random_walk_is_left_at_persistence() -> None:
     walk = np.cumsum(np.random.default_rng(3).normal(size=6000))
     part = LinearPart.fit(Panel.from_arrays(None, walk[:4000]), Panel.from_arrays(None, walk[4000:5000]))
     later = Panel.from_arrays(None, walk[5000:] + 1e4)  # far outside the range of training
-    error = np.mean((part.anchors(later) - later.target)[1:] ** 2)
+    error = np.mean((part.predict(later) - later.target)[1:] ** 2)
     assert error < 1.05 * np.mean(np.diff(later.target) ** 2)
 
 
@@ -54,8 +54,8 @@ def test_no_anchor_sees_its_own_label_or_later_ones() -> None:
     changed = panel.target.copy()
     changed[50:] += 10
     other = Panel.from_arrays(panel.inputs, changed, series=np.sort(np.arange(200) % 2))
-    np.testing.assert_array_equal(part.anchors(panel)[:51], part.anchors(other)[:51])
-    assert not np.allclose(part.anchors(panel)[51:100], part.anchors(other)[51:100])
+    np.testing.assert_array_equal(part.predict(panel)[:51], part.predict(other)[:51])
+    assert not np.allclose(part.predict(panel)[51:100], part.predict(other)[51:100])
 
 
 @settings(deadline=None, max_examples=25)
@@ -71,28 +71,28 @@ def test_a_stream_gives_the_anchors_of_the_batch(inputs: int, missing: float, se
     live = LinearStream(part, series)
     x = panel.inputs.reshape(series, 60, inputs).swapaxes(0, 1)
     y = panel.target.reshape(series, 60).T
-    anchors: list[npt.NDArray[np.float64]] = []
+    linear_predictions: list[npt.NDArray[np.float64]] = []
     for row, labels in zip(x, y, strict=True):
-        live.anchor(row + 1)  # asking changes nothing
-        anchors.append(live.anchor(row))
+        live.predict(row + 1)  # asking changes nothing
+        linear_predictions.append(live.predict(row))
         live.observe(labels)
         restored = LinearStream(part, series)
         restored.restore(live.state())
         live = restored
-    np.testing.assert_allclose(np.array(anchors).T.ravel(), part.anchors(panel), rtol=1e-9)
+    np.testing.assert_allclose(np.array(linear_predictions).T.ravel(), part.predict(panel), rtol=1e-9)
 
 
 def test_split_leaves_the_rest_and_names_what_it_adds() -> None:
     panel = stream_panel(100, 1, seed=5, missing=0.2)
-    rest, anchors = LinearPart.fit(panel, None).split(panel)
-    np.testing.assert_allclose(rest.target + anchors, panel.target)
+    rest, linear_predictions = LinearPart.fit(panel, None).split(panel)
+    np.testing.assert_allclose(rest.target + linear_predictions, panel.target)
     assert rest.input_names == ("x0", "last label", "linear step")
-    np.testing.assert_allclose(rest.inputs[:, 1] + rest.inputs[:, 2], anchors)
+    np.testing.assert_allclose(rest.inputs[:, 1] + rest.inputs[:, 2], linear_predictions)
 
 
 def test_constant_columns_and_a_constant_target_are_harmless() -> None:
     panel = Panel.from_arrays(np.ones((50, 2)), np.full(50, 3.0))
-    np.testing.assert_allclose(LinearPart.fit(panel, panel).anchors(panel), 3.0)
+    np.testing.assert_allclose(LinearPart.fit(panel, panel).predict(panel), 3.0)
 
 
 def test_few_validation_rows_prefer_the_simpler_form(monkeypatch: pytest.MonkeyPatch) -> None:

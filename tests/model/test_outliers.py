@@ -17,7 +17,7 @@ from varnn.model.adaptation import Adaptation, Adapter
 from varnn.model.fitted import Fitted
 from varnn.model.outliers import FilterStream, LabelFilter
 from varnn.persistence import model_file
-from varnn.streaming.linked import Companions
+from varnn.streaming.linked import LinkedStreams
 
 SMALL: Any = {"hidden_size": 8, "epochs": 3, "ensemble": 2, "window": 6, "device": "cpu", "random_state": 0}
 TRAINING, PLACE = 1200, 200  # rows, and the row of what follows that goes wrong
@@ -112,7 +112,7 @@ def test_a_shift_that_stays_is_followed(model: VARNNRegressor, size: float) -> N
     """Little later than if every label were taken: two labels are left out first."""
     inputs, labels = later(shift=size)
     errors = np.abs(labels - model.predict(inputs, labels))
-    every = replace(model.fitted_, recipe=replace(model.fitted_.recipe, labels=None))
+    every = replace(model.fitted_, pipeline=replace(model.fitted_.pipeline, labels=None))
     taken = np.abs(labels - every.predict(Panel.from_arrays(inputs, labels)))
     usual = rmse(taken[:PLACE])
     followed, before = (np.flatnonzero(one[: PLACE + 60] > 5 * usual)[-1] for one in (errors, taken))
@@ -123,12 +123,12 @@ def test_a_shift_that_stays_is_followed(model: VARNNRegressor, size: float) -> N
 def unfiltered(model: VARNNRegressor) -> Fitted:
     """Give a model without any of the bounds."""
     fitted = model.fitted_
-    assert fitted.recipe.linear is not None and fitted.spread is not None
-    free = replace(fitted.recipe.linear, input_low=None, input_high=None)
+    assert fitted.pipeline.linear is not None and fitted.error_scale is not None
+    free = replace(fitted.pipeline.linear, input_low=None, input_high=None)
     return replace(
         fitted,
-        recipe=replace(fitted.recipe, linear=free, labels=None),
-        spread=replace(fitted.spread, largest=np.inf),
+        pipeline=replace(fitted.pipeline, linear=free, labels=None),
+        error_scale=replace(fitted.error_scale, largest=np.inf),
         adaptation=None if fitted.adaptation is None else replace(fitted.adaptation, doubt=np.inf),
     )
 
@@ -189,15 +189,15 @@ def test_a_fleet_gives_what_a_batch_gives_on_wild_rows(model: VARNNRegressor) ->
 def test_pieces_of_wild_rows_are_predicted_as_the_whole(model: VARNNRegressor) -> None:
     inputs, labels = wild_rows()
     panel = Panel.from_arrays(inputs[:, 0], labels[:, 0])
-    whole, pieces = model.predict(panel), np.empty(len(panel))
+    whole, scored_chunks = model.predict(panel), np.empty(len(panel))
     for rows, found in model.fitted_.in_parts(panel, most=37):
-        pieces[rows] = found.prediction
-    np.testing.assert_allclose(pieces, whole, rtol=1e-4, atol=1e-3)
+        scored_chunks[rows] = found.prediction
+    np.testing.assert_allclose(scored_chunks, whole, rtol=1e-4, atol=1e-3)
 
 
 def test_companions_give_what_a_batch_gives_after_a_glitch(peers: VARNNRegressor) -> None:
     panel = panel_of_peers(TRAINING, TRAINING + 300, glitch=5e3)
-    batch, live = peers.predict(panel).reshape(3, -1), Companions(peers)
+    batch, live = peers.predict(panel).reshape(3, -1), LinkedStreams(peers)
     for name in "abc":
         live[name] = live.begin()
     inputs, labels = panel.inputs.reshape(3, -1, 2), panel.target.reshape(3, -1)
@@ -299,7 +299,7 @@ def test_inputs_beyond_what_a_panel_takes_are_refused(model: VARNNRegressor, x: 
 
 @pytest.mark.parametrize("wild", [{"y": 1e308}, {"x": [1.7e308, 0.0]}])
 def test_a_refused_row_leaves_no_trace_among_companions(peers: VARNNRegressor, wild: dict[str, Any]) -> None:
-    live = Companions(peers)
+    live = LinkedStreams(peers)
     for name in "ab":
         live[name] = live.begin()
         live[name].predict([0.1, 0.2])
@@ -314,7 +314,7 @@ def test_a_file_from_before_there_were_bounds_predicts_as_then(model: VARNNRegre
     path = tmp_path / "old.varnn"
     model.save(path)
     kept = load(path)
-    assert kept.fitted_.recipe.labels == model.fitted_.recipe.labels is not None
+    assert kept.fitted_.pipeline.labels == model.fitted_.pipeline.labels is not None
     assert kept.fitted_.fingerprint == model.fitted_.fingerprint
     tensors, header = model_file.from_bytes(path.read_bytes(), "it")
     new = [name for name in tensors if name.startswith(("recipe.labels", "recipe.linear.input", "spread.la"))]

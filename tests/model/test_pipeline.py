@@ -14,7 +14,7 @@ from varnn import Panel, Stream, VARNNRegressor
 from varnn.errors import ConfigError, DataError
 from varnn.model.calendar import clock_inputs, offered_cycles
 from varnn.model.peers import mean_of_others
-from varnn.model.pipeline import Recipe
+from varnn.model.pipeline import FeaturePipeline
 
 TINY: dict[str, Any] = {"hidden_size": 8, "epochs": 2, "ensemble": 2, "window": 4, "device": "cpu"}
 START = np.datetime64("2026-01-05T00:00")  # a Monday
@@ -63,17 +63,17 @@ def test_peers_are_matched_by_time_and_not_by_place() -> None:
 
 def test_no_row_sees_labels_of_its_own_time_or_later() -> None:
     panel = panel_of(3, 60, seed=1)
-    recipe = Recipe.of(
+    pipeline = FeaturePipeline.of(
         panel, panel, scale="standard", fill="forward", clock=("day",), linear=True, peers=True
     )
     changed = panel.target.copy()
     later = np.tile(np.arange(60) >= 40, 3)
     changed[later] += 100
-    before, after = recipe(panel), recipe(replace(panel, target=changed))
+    before, after = pipeline(panel), pipeline(replace(panel, target=changed))
     early = np.tile(np.arange(60) <= 40, 3)  # row 40 itself sees labels up to 39
     np.testing.assert_array_equal(before.panel.inputs[early], after.panel.inputs[early])
-    np.testing.assert_array_equal(before.anchors[early], after.anchors[early])
-    assert not np.allclose(before.anchors[~early], after.anchors[~early])
+    np.testing.assert_array_equal(before.linear_predictions[early], after.linear_predictions[early])
+    assert not np.allclose(before.linear_predictions[~early], after.linear_predictions[~early])
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
@@ -115,12 +115,12 @@ def test_a_daily_cycle_is_found_on_validation_and_noise_is_not() -> None:
     cyclic = np.where((hour >= 7) & (hour < 9), 5.0, 0.0) + generator.normal(size=2400) / 2
     small: dict[str, Any] = {**TINY, "hidden_size": 16, "epochs": 15, "ensemble": 1}
     found = VARNNRegressor(**small).fit(Panel.from_arrays(None, cyclic, time=time))
-    assert "day" in found.fitted_.recipe.clock
+    assert "day" in found.fitted_.pipeline.clock
     assert set(found.fitted_.summary["inputs"]) == {"inputs", "inputs and day", "inputs and day and week"}
     assert (
         VARNNRegressor(calendar=None, **small)
         .fit(Panel.from_arrays(None, cyclic, time=time))
-        .fitted_.recipe.clock
+        .fitted_.pipeline.clock
         == ()
     )
 
@@ -131,7 +131,7 @@ def test_inputs_of_no_use_are_left_out() -> None:
     panel = Panel.from_arrays(generator.normal(size=(900, 200)), walk)
     model = VARNNRegressor(**{**TINY, "hidden_size": 32, "epochs": 20}).fit(panel)
     assert set(model.fitted_.summary["inputs"]) == {"inputs", "labels alone"}
-    assert model.fitted_.recipe.blind
+    assert model.fitted_.pipeline.blind
     live = model.stream()
     predictions = []
     for x, y in zip(panel.inputs, panel.target, strict=True):

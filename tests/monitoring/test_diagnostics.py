@@ -15,7 +15,7 @@ from varnn.data.preparation import split_in_time
 from varnn.errors import DataError
 from varnn.monitoring.calibration import calibrate
 from varnn.monitoring.correlation import autocorrelation, cross_correlation, ljung_box
-from varnn.monitoring.diagnostics import Course, Diagnosis, diagnose, diagnose_course
+from varnn.monitoring.diagnostics import Diagnosis, PredictionTrace, diagnose, diagnose_trace
 from varnn.monitoring.event import Event
 from varnn.monitoring.monitor import detect
 from varnn.report import diagnostic_figures, over_time
@@ -314,16 +314,16 @@ def test_a_model_without_intervals_is_diagnosed_without_them(fitted: tuple[VARNN
 
 def test_a_part_of_a_course_is_what_it_was_in_the_whole(fitted: tuple[VARNNRegressor, Panel]) -> None:
     model, panel = fitted
-    course = Course.of(model.fitted_, panel)
+    trace = PredictionTrace.of(model.fitted_, panel)
     last = split_in_time(panel, 0.75, 0.25)[1]
-    part = course.part(last)
+    part = trace.part(last)
     assert len(part.prediction) == len(last) == 100
-    assert np.array_equal(part.innovations, course.innovations[-100:], equal_nan=True)
-    assert part.covered is not None and course.covered is not None
-    assert np.array_equal(part.covered, course.covered[-100:], equal_nan=True)
+    assert np.array_equal(part.innovations, trace.innovations[-100:], equal_nan=True)
+    assert part.covered is not None and trace.covered is not None
+    assert np.array_equal(part.covered, trace.covered[-100:], equal_nan=True)
     assert np.isnan(part.covered).sum() == np.isnan(last.target).sum() == 1
     assert part.memory is not None and part.memory.shape[0] == 100
-    assert diagnose_course(part).n_rows == 100
+    assert diagnose_trace(part).n_rows == 100
 
 
 def test_unusable_arrays_are_refused() -> None:

@@ -24,7 +24,7 @@ from varnn.errors import ModelFileError
 from varnn.persistence import model_file
 from varnn.persistence._parts import parts_of
 from varnn.streaming.by_name import Streams
-from varnn.streaming.linked import Companions
+from varnn.streaming.linked import LinkedStreams
 
 Change = Callable[[dict[str, Any], dict[str, Any]], object]
 
@@ -100,7 +100,7 @@ MODELS: dict[str, tuple[str, Change, str]] = {
     "no memory to accumulate": ("paper model", put("architecture/residual", "none"), "does not have"),
     "forgetting of two": ("far model", put("adaptation", [2.0, 1.0]), "'adaptation'"),
     "no noise": ("far model", put("adaptation", [0.99, 0.0]), "'adaptation'"),
-    "a spread below zero": ("far model", put("spread", -1.0), "'spread'"),
+    "a error_scale below zero": ("far model", put("spread", -1.0), "'spread'"),
     "a history of words": ("far model", put("summary/history", [{"loss": "low"}]), "'history'"),
     "a card of a thousand layers": ("far model", put("summary", json.loads("[" * 900 + "]" * 900)), "deep"),
     "settings of words": ("far model", put("settings", "none"), "'settings'"),
@@ -256,14 +256,14 @@ def test_ten_thousand_series_load_in_little_more_than_a_thousand_take_ten_times(
 ) -> None:
     """Time per series must not grow with their number: it was 25 s for these."""
     model = varnn.load(_file(sources["default model"], tmp_path))
-    tail = next(iter(model.fitted_.tails.values()))
+    tail = next(iter(model.fitted_.last_rows.values()))
     spent = {}
     for count in (1000, 10_000):
-        fitted = replace(model.fitted_, tails={f"s{index}": tail for index in range(count)})
+        fitted = replace(model.fitted_, last_rows={f"s{index}": tail for index in range(count)})
         path = tmp_path / f"{count}.varnn"
         model_file.write(path, fitted, model.get_params())
         began = time.process_time()
-        assert len(varnn.load(path).fitted_.tails) == count
+        assert len(varnn.load(path).fitted_.last_rows) == count
         spent[count] = time.process_time() - began
     assert spent[10_000] < 30 * spent[1000]
 
@@ -288,7 +288,7 @@ def test_files_of_the_same_format_without_later_fields_still_load(sources: dict[
 def test_a_file_of_format_1_loads_without_its_spread(sources: dict[str, Source], tmp_path: Path) -> None:
     path = tmp_path / "old.varnn"
     path.write_bytes(changed(sources["default model"], put("format", 1)))
-    assert varnn.load(path).fitted_.spread is None
+    assert varnn.load(path).fitted_.error_scale is None
 
 
 def test_a_header_of_great_depth_is_refused_at_once(tmp_path: Path) -> None:
@@ -351,5 +351,5 @@ def test_restoring_needs_the_right_kind(sources: dict[str, Source]) -> None:
     with pytest.raises(ModelFileError):
         Stream.restore(model, blobs["default streams"])
     with pytest.raises(ModelFileError):
-        Companions.restore(sources["peers companions"].model, blobs["default streams"])
+        LinkedStreams.restore(sources["peers companions"].model, blobs["default streams"])
     assert isinstance(model, VARNNRegressor)

@@ -54,7 +54,7 @@ class Session:
 
 
 def assert_equal_to_a_stream(model: Fitted, panel: Panel) -> None:
-    """Compare to 1e-5 of the spread of the predictions, however far from zero they are."""
+    """Compare to 1e-5 of the error scale of the predictions, however far from zero they are."""
     live, exported = Stream(model), Session(step.step(model))
     times: Any = [None] * len(panel) if panel.time is None else panel.time
     wanted, got = [], []
@@ -88,7 +88,7 @@ def test_the_default_equals_its_stream(variant: Any, panel: Panel) -> None:
     assert model.window == 24 and model.n_members == 4 and model.adaptation is not None
     # All of the network's correction, whatever validation said, and a readout that is quick to learn.
     quick = dataclasses.replace(model.adaptation, forgetting=0.95)
-    model = dataclasses.replace(model, share=1.0, adaptation=quick)
+    model = dataclasses.replace(model, shrinkage=1.0, adaptation=quick)
     assert_equal_to_a_stream(model, panel)
     learnt = model.predict(panel) - dataclasses.replace(model, adaptation=None).predict(panel)
     assert np.abs(learnt).max() > 0.01 * np.std(model.predict(panel))
@@ -112,9 +112,9 @@ def test_models_that_hardly_see_inputs(n_inputs: int) -> None:
     small: dict[str, Any] = {"epochs": 1, "hidden_size": 8, "ensemble": 1}
     model = VARNNRegressor(window=4, **small).fit(panel).fitted_
     assert_equal_to_a_stream(model, panel)
-    blind = dataclasses.replace(model.recipe, blind=True)
+    blind = dataclasses.replace(model.pipeline, blind=True)
     if not n_inputs:
-        assert_equal_to_a_stream(dataclasses.replace(model, recipe=blind), panel)
+        assert_equal_to_a_stream(dataclasses.replace(model, pipeline=blind), panel)
         assert_equal_to_a_stream(VARNNRegressor.paper("ARM", **small).fit(panel).fitted_, panel)
 
 
@@ -124,7 +124,7 @@ def test_a_linear_part_that_looks_back_on_inputs() -> None:
     y = np.convolve(X[:, 0], [0, 1, 2, 0, 3])[:400]  # what an input was one, two and four rows ago
     panel = Panel.from_arrays(X, y + 0.1 * generator.normal(size=400))
     model = VARNNRegressor(epochs=1, hidden_size=8, ensemble=1).fit(panel).fitted_
-    assert model.recipe.linear is not None and len(model.recipe.linear.of_inputs) == 5
+    assert model.pipeline.linear is not None and len(model.pipeline.linear.of_inputs) == 5
     assert_equal_to_a_stream(model, Panel.from_arrays(X[50:150], panel.target[50:150]))
 
 
@@ -207,5 +207,5 @@ def test_what_cannot_be_exported_is_refused(
 def test_wild_values_are_left_out_as_a_stream_does() -> None:
     inputs, labels = wild_rows()
     model = VARNNRegressor(hidden_size=6, epochs=2, ensemble=2, window=4, random_state=0).fit(*made(1200))
-    assert model.fitted_.recipe.labels is not None
+    assert model.fitted_.pipeline.labels is not None
     assert_equal_to_a_stream(model.fitted_, Panel.from_arrays(inputs[:, 0], labels[:, 0]))

@@ -30,10 +30,10 @@ def small(**changes: Any) -> VARNNRegressor:
 
 def running_away(model: VARNNRegressor, drift: float) -> VARNNRegressor:
     """Let each label be a little further away than the last."""
-    linear = model.fitted_.recipe.linear
+    linear = model.fitted_.pipeline.linear
     assert linear is not None
-    recipe = replace(model.fitted_.recipe, linear=replace(linear, constant=linear.constant + drift))
-    model.fitted_ = replace(model.fitted_, recipe=recipe)
+    pipeline = replace(model.fitted_.pipeline, linear=replace(linear, constant=linear.constant + drift))
+    model.fitted_ = replace(model.fitted_, pipeline=pipeline)
     return model
 
 
@@ -51,7 +51,7 @@ def test_a_loop_that_runs_away_is_kept_near_the_labels_known(drift: float) -> No
 
 def test_a_slow_drift_comes_to_rest_at_the_edge() -> None:
     model = running_away(small(linear=True, adapt=None).fit(X, Y), -0.5)
-    model.fitted_ = replace(model.fitted_, share=0.0)
+    model.fitted_ = replace(model.fitted_, shrinkage=0.0)
     found = model.predict(np.tile(X.mean(axis=0), (1000, 1)))
     assert Y.min() - 3 < found[-1] < Y.min() and abs(found[-1] - found[-2]) < 1e-6
 

@@ -14,7 +14,7 @@ import pytest
 from varnn import Panel, VARNNRegressor
 from varnn.cli.app import main
 from varnn.errors import DataError, ModelFileError
-from varnn.streaming.linked import Companions
+from varnn.streaming.linked import LinkedStreams
 from varnn.streaming.stream import Stream
 
 START = np.datetime64("2026-01-05T00:00")
@@ -96,7 +96,7 @@ def in_order(rows: list[int], answers: list[Line]) -> Any:
 
 @pytest.mark.parametrize("timed", [True, False])
 def test_lines_one_by_one_equal_the_batch(model: VARNNRegressor, pipe: Pipe, timed: bool) -> None:
-    if not timed and model.fitted_.recipe.clock:
+    if not timed and model.fitted_.pipeline.clock:
         pytest.skip("a model with a clock needs times")
     panel = panel_of(holes=False, timed=timed)
     sent = [pair for lines in moments(panel, timed=timed) for pair in lines]
@@ -197,8 +197,8 @@ def test_what_cannot_be_used_changes_nothing(model: VARNNRegressor, pipe: Pipe) 
 
 
 def test_a_label_that_comes_late_counts_as_missing_until_then(model: VARNNRegressor) -> None:
-    def begun() -> Companions:
-        live = Companions(model)
+    def begun() -> LinkedStreams:
+        live = LinkedStreams(model)
         for name in ("a", "b"):
             live[name] = live.begin()
         for row in range(10):
@@ -223,7 +223,7 @@ def test_a_label_that_comes_late_counts_as_missing_until_then(model: VARNNRegres
 
 
 def test_order_of_time_and_one_row_at_a_time(model: VARNNRegressor) -> None:
-    live = Companions(model)
+    live = LinkedStreams(model)
     live["a"] = live.begin()
     live["a"].predict([0.0, 0.0], time="2026-01-05T10:00")
     live["a"].predict([0.0, 0.0], time="2026-01-05T10:00")  # asked again
@@ -241,9 +241,9 @@ def test_order_of_time_and_one_row_at_a_time(model: VARNNRegressor) -> None:
 
 
 def test_a_list_without_times_is_a_round_of_its_own(model: VARNNRegressor) -> None:
-    if model.fitted_.recipe.clock:
+    if model.fitted_.pipeline.clock:
         pytest.skip("a model with a clock needs times")
-    live = Companions(model)
+    live = LinkedStreams(model)
     for names in ("abc", "ac", "bc"):
         with live.together(names):
             for name in names:
@@ -257,14 +257,14 @@ def test_a_list_without_times_is_a_round_of_its_own(model: VARNNRegressor) -> No
 
 def test_no_series_is_copied_without_the_others(model: VARNNRegressor) -> None:
     with pytest.raises(TypeError, match="copied with them"):
-        copy.copy(Companions(model).begin())
+        copy.copy(LinkedStreams(model).begin())
 
 
 def test_a_snapshot_belongs_to_its_model(model: VARNNRegressor) -> None:
-    blob = Companions(model).snapshot()
+    blob = LinkedStreams(model).snapshot()
     other = VARNNRegressor(peers=True, calendar=None, epochs=1, hidden_size=4).fit(panel_of(holes=False))
     with pytest.raises(ModelFileError, match="another model"):
-        Companions.restore(other, blob)
+        LinkedStreams.restore(other, blob)
 
 
 def test_an_x_that_is_not_finite_leaves_the_open_step_of_any_stream_as_it_was() -> None:

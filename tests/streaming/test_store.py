@@ -19,7 +19,7 @@ from varnn.errors import ConfigError, ModelFileError, OutputError, ThreadError
 from varnn.streaming import store as store_module
 from varnn.streaming._journal import Journal, _Lock
 from varnn.streaming.by_name import Streams
-from varnn.streaming.linked import Companions
+from varnn.streaming.linked import LinkedStreams
 from varnn.streaming.store import Store
 
 SMALL: Any = {"epochs": 1, "hidden_size": 6, "ensemble": 2, "window": 4, "device": "cpu"}
@@ -294,7 +294,7 @@ def test_files_that_cannot_be_gone_on_from(
         pass
     with pytest.raises(ModelFileError, match="another model"):
         Store(alone, tmp_path / "linked")
-    write_atomically(tmp_path / "former", Companions(linked).snapshot())
+    write_atomically(tmp_path / "former", LinkedStreams(linked).snapshot())
     with pytest.raises(ModelFileError, match="another model"):
         Store(alone, tmp_path / "former")
     write_atomically(tmp_path / "former", Streams(alone).snapshot()[:-3])

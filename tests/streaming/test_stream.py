@@ -15,7 +15,7 @@ from tests.cases import CASES, Case, random_panel, random_weights
 from varnn import Panel, Stream, VARNNRegressor
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.model.fitted import Fitted
-from varnn.model.pipeline import Recipe
+from varnn.model.pipeline import FeaturePipeline
 from varnn.network.cell import Weights
 from varnn.streaming import stream
 
@@ -28,7 +28,7 @@ def fitted(case: Case, window: int, members: int = 1, n_inputs: int = 3, seed: i
     return Fitted(
         architecture=architecture,
         weights=Weights(**{name: np.stack([one[name] for one in drawn]) for name in drawn[0]}),
-        recipe=Recipe.of(panel, None, scale="minmax", fill="forward"),
+        pipeline=FeaturePipeline.of(panel, None, scale="minmax", fill="forward"),
         window=window,
         input_names=panel.input_names,
         target_name="y",
@@ -98,8 +98,8 @@ def test_units_far_from_zero_lose_nothing(how: Any, n_series: int | None) -> Non
     X, y = 1e7 + generator.normal(size=(40, 3)), -1e7 + generator.normal(size=40)
     X[20, 1], y[25] = 1e90, -1e90
     panel, train = Panel.from_arrays(X, y), Panel.from_arrays(X[:20], y[:20])
-    recipe = Recipe.of(train, None, scale=how, fill="forward")
-    model = dataclasses.replace(fitted(Case("ARM+AM"), 5), recipe=recipe)
+    pipeline = FeaturePipeline.of(train, None, scale=how, fill="forward")
+    model = dataclasses.replace(fitted(Case("ARM+AM"), 5), pipeline=pipeline)
     if n_series is None:
         ours = stepped(Stream(model), X, y)
     else:

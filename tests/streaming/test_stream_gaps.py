@@ -13,7 +13,7 @@ import pytest
 from tests.cases import random_panel
 from varnn import Panel, Stream, VARNNRegressor
 from varnn.errors import DataError
-from varnn.streaming.linked import Companions
+from varnn.streaming.linked import LinkedStreams
 
 ROWS = 60
 SMALL: dict[str, Any] = {"hidden_size": 6, "epochs": 2, "ensemble": 2}
@@ -79,14 +79,14 @@ def test_one_series_with_gaps_is_batch_prediction(model: VARNNRegressor) -> None
 
 def test_series_that_see_each_other_with_gaps() -> None:
     model = VARNNRegressor(peers=True, **SMALL).fit(TRAINING)
-    live, found = Companions(model), np.empty(len(PANEL))
+    live, found = LinkedStreams(model), np.empty(len(PANEL))
     for name in PANEL.ids:
         live[name] = live.begin()
     for number in range(ROWS):
         for name, at in zip(PANEL.ids, row(PANEL, number), strict=True):
             found[at] = live[name].predict(PANEL.inputs[at])
             if number in (5, 20):
-                live = Companions.restore(model, live.snapshot())
+                live = LinkedStreams.restore(model, live.snapshot())
             live[name].observe(PANEL.target[at])
     np.testing.assert_allclose(found, model.predict(PANEL), rtol=1e-4, atol=1e-4)
 

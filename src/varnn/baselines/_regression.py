@@ -88,13 +88,13 @@ class Regression:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class LaggedModel:
     """What a Regression is put together from; calling it takes the options of both parts by name.
 
     Examples
     --------
     >>> from varnn.baselines.linear import LeastSquares
-    >>> Recipe(LeastSquares, Lags.of)(window=3).lags
+    >>> LaggedModel(LeastSquares, Lags.of)(window=3).lags
     Lags(labels=(1, 2), inputs=(0, 1, 2), as_steps=False)
     """
 

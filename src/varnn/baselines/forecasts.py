@@ -44,7 +44,7 @@ def seasonal_ahead(panel: Panel, horizon: int, season: int) -> DoubleArray:
     return forecasts
 
 
-class RecursiveARX:
+class IteratedARX:
     """A linear model of the last labels and the row's inputs, fed with its own predictions.
 
     Coming inputs are not known: they are taken to stay as they were last.
@@ -59,14 +59,14 @@ class RecursiveARX:
     Examples
     --------
     >>> panel = Panel.from_arrays(None, 0.5 ** np.arange(40.0))
-    >>> RecursiveARX(lags=1).fit(panel).forecasts(panel, 3)[1].round(3).tolist()
+    >>> IteratedARX(lags=1).fit(panel).forecasts(panel, 3)[1].round(3).tolist()
     [0.5, 0.25, 0.125]
     """
 
     def __init__(self, lags: int = 4, *, inputs: bool = True) -> None:
         self.lags, self.inputs = lags, inputs
 
-    def fit(self, panel: Panel) -> "RecursiveARX":
+    def fit(self, panel: Panel) -> "IteratedARX":
         """Fit by least squares to the rows that have all their labels."""
         self.preparation = Preparation.of(panel, np.float64)
         rows = self.preparation(panel).panel

@@ -11,14 +11,14 @@ from typing import Any, Protocol
 
 from varnn._types import FloatArray
 from varnn.baselines._lagged import LAG_CHOICES, LagChoice, Lags
-from varnn.baselines._regression import Recipe
+from varnn.baselines._regression import LaggedModel
 from varnn.baselines.armax import RegressionARMA
 from varnn.baselines.boosting import Boosting
 from varnn.baselines.forest import Forest
 from varnn.baselines.linear import LeastSquares
 from varnn.baselines.neural import Network
 from varnn.baselines.persistence import Persistence
-from varnn.baselines.rls import RecursiveARX
+from varnn.baselines.rls import RecursiveLeastSquares
 from varnn.data.panel import Panel
 from varnn.errors import ConfigError, check_choice, nearest
 
@@ -39,18 +39,18 @@ class Baseline(Protocol):
 
 _REGISTRY: dict[str, Callable[..., Baseline]] = {
     "persistence": Persistence,
-    "lr": Recipe(LeastSquares, Lags.static),
-    "rf": Recipe(Forest, Lags.static),
-    "mlp": Recipe(partial(Network, "mlp"), Lags.static),
-    "arx-lr": Recipe(LeastSquares, Lags.of),
-    "narx-rf": Recipe(Forest, Lags.of),
-    "narx-mlp": Recipe(partial(Network, "mlp"), Lags.of),
-    "narx-gbm": Recipe(Boosting, Lags.of),
-    "rls-arx": RecursiveARX,
+    "lr": LaggedModel(LeastSquares, Lags.static),
+    "rf": LaggedModel(Forest, Lags.static),
+    "mlp": LaggedModel(partial(Network, "mlp"), Lags.static),
+    "arx-lr": LaggedModel(LeastSquares, Lags.of),
+    "narx-rf": LaggedModel(Forest, Lags.of),
+    "narx-mlp": LaggedModel(partial(Network, "mlp"), Lags.of),
+    "narx-gbm": LaggedModel(Boosting, Lags.of),
+    "rls-arx": RecursiveLeastSquares,
     "armax": RegressionARMA,
-    "rnn": Recipe(partial(Network, "rnn"), Lags.sequence),
-    "lstm": Recipe(partial(Network, "lstm"), Lags.sequence),
-    "gru": Recipe(partial(Network, "gru"), Lags.sequence),
+    "rnn": LaggedModel(partial(Network, "rnn"), Lags.sequence),
+    "lstm": LaggedModel(partial(Network, "lstm"), Lags.sequence),
+    "gru": LaggedModel(partial(Network, "gru"), Lags.sequence),
 }
 NAMES: tuple[str, ...] = tuple(_REGISTRY)
 

@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 8192  # training rows gathered together, to bound memory
 
 
 @dataclass(kw_only=True, eq=False)
-class RecursiveARX:
+class RecursiveLeastSquares:
     """Linear ARX whose coefficients follow the labels as they arrive.
 
     Fitting solves ridge regression on the training rows. Each predicted series starts from that
@@ -44,7 +44,7 @@ class RecursiveARX:
     Examples
     --------
     >>> drifting = Panel.from_arrays(None, np.sin(np.arange(60.0)))
-    >>> model = RecursiveARX(window=3).fit(drifting)
+    >>> model = RecursiveLeastSquares(window=3).fit(drifting)
     >>> bool(np.abs(model.predict(drifting) - drifting.target)[3:].max() < 0.01)
     True
     """
@@ -57,7 +57,7 @@ class RecursiveARX:
     coefficients_: DoubleArray = field(init=False, repr=False)  # (F + 1,), the last one constant
     covariance_: DoubleArray = field(init=False, repr=False)  # (F + 1, F + 1)
 
-    def fit(self, panel: Panel, *, validation: Panel | None = None) -> "RecursiveARX":
+    def fit(self, panel: Panel, *, validation: Panel | None = None) -> "RecursiveLeastSquares":
         """Solve the normal equations of the rows that have all their lags and a label."""
         if not 0 < self.forgetting <= 1:
             raise ConfigError(f"forgetting must be above 0 and at most 1; got {self.forgetting}.")

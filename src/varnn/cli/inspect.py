@@ -51,8 +51,8 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "hidden": fitted.architecture.hidden_size,
         "memory": fitted.architecture.memory_size,
         "members": fitted.n_members,
-        "clock inputs": list(fitted.recipe.clock),
-        "share of the network": fitted.share,
+        "clock inputs": list(fitted.pipeline.clock),
+        "share of the network": fitted.shrinkage,
         "parameters": int(sum(matrix.size for matrix in fitted.weights.as_dict().values())),
         "training rows": fitted.summary.get("refitted on", fitted.summary.get("rows")),
         "training series": fitted.summary.get("series"),
@@ -80,7 +80,7 @@ def _curve(losses: list[float]) -> str:
 
 def _latency(model: "VARNNRegressor", steps: int = 500) -> float:
     """Time predict + observe on a training row; give the median in microseconds."""
-    tail = next(iter(model.fitted_.tails.values()))
+    tail = next(iter(model.fitted_.last_rows.values()))
     series = 2 if model.peers else None
     live = model.stream(series)
     x = np.tile(tail.inputs[-1], (2, 1)) if series else tail.inputs[-1]

@@ -1,6 +1,6 @@
-"""Panel -> stretches of it, one after another: what ten million rows need in memory is one of them.
+"""Panel -> chunks of it, one after another: what ten million rows need in memory is one of them.
 
-A stretch is whole series side by side, or one of several parts of one long series, which then comes with
+A chunk is whole series side by side, or one of several parts of one long series, which then comes with
 some of the rows before it (its lead).
 """
 
@@ -17,18 +17,18 @@ from varnn.data.panel import Panel
 ROWS_AT_ONCE = 1 << 17
 
 
-class Stretch(NamedTuple):
+class Chunk(NamedTuple):
     """Some rows of a panel."""
 
     panel: Panel  # the rows, and those of the lead before them
     rows: slice  # which rows of the whole panel they are, without the lead
     lead: int
-    goes_on: bool  # whether they go on with the series of the stretch before
+    continues: bool  # whether they go on with the series of the chunk before
 
 
-def stretches(
+def chunks(
     panel: Panel, *, most: int = ROWS_AT_ONCE, lead: int = 0, missing: Sequence[int] = ()
-) -> Iterator[Stretch]:
+) -> Iterator[Chunk]:
     """Cut a panel into views of about ``most`` rows, each with up to ``lead`` rows before it.
 
     The labels of rows in ``missing``, which are in order, are missing then.
@@ -36,17 +36,17 @@ def stretches(
     Examples
     --------
     >>> panel = Panel.from_arrays(None, range(9), series=list("aabbbbbbb"))
-    >>> [one.panel.target.tolist() for one in stretches(panel, most=4, lead=1)]
+    >>> [one.panel.target.tolist() for one in chunks(panel, most=4, lead=1)]
     [[0.0, 1.0], [2.0, 3.0, 4.0, 5.0], [5.0, 6.0, 7.0, 8.0]]
     """
     if not len(panel):
-        yield Stretch(panel, slice(0, 0), 0, goes_on=False)
+        yield Chunk(panel, slice(0, 0), 0, continues=False)
     for begin, end in _runs_of_series(panel.starts, most):
         for first in range(begin, end, most):
             last = min(first + most, end)
             before = min(first - begin, lead)
             rows = _with_gaps(panel.between(first - before, last), missing, first - before)
-            yield Stretch(rows, slice(first, last), before, first > begin)
+            yield Chunk(rows, slice(first, last), before, first > begin)
 
 
 def _with_gaps(panel: Panel, missing: Sequence[int], first: int) -> Panel:
@@ -59,9 +59,9 @@ def _with_gaps(panel: Panel, missing: Sequence[int], first: int) -> Panel:
     return replace(panel, target=target)
 
 
-def carrying(
+def carried_chunks(
     panel: Panel, *, most: int = ROWS_AT_ONCE, lead: int, missing: Sequence[int] = ()
-) -> Iterator[Stretch]:
+) -> Iterator[Chunk]:
     """Do the same; what is missing in the first row of a lead is what was last known there.
 
     Whoever looks back from the rows themselves then finds what the whole panel would show.
@@ -69,13 +69,13 @@ def carrying(
     Examples
     --------
     >>> panel = Panel.from_arrays(None, [0.0, 1.0, None, None, None, 5.0])
-    >>> [one.panel.target.tolist() for one in carrying(panel, most=3, lead=1)]
+    >>> [one.panel.target.tolist() for one in carried_chunks(panel, most=3, lead=1)]
     [[0.0, 1.0, nan], [1.0, nan, nan, 5.0]]
     """
     inputs: FloatArray = np.empty(0)
     label: FloatArray = np.empty(0)
-    for one in stretches(panel, most=most, lead=lead, missing=missing):
-        rows = _with_first_row(one.panel, inputs, label) if one.goes_on else one.panel
+    for one in chunks(panel, most=most, lead=lead, missing=missing):
+        rows = _with_first_row(one.panel, inputs, label) if one.continues else one.panel
         yield one._replace(panel=rows)
         past = slice(max(len(rows) - lead, 0) + 1)  # up to the first row of the next lead
         inputs, label = _last_known(rows.inputs[past]), _last_known(rows.target[past, None])

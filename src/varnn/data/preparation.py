@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import FloatArray
-from varnn.data.chunks import stretches
+from varnn.data.chunks import chunks
 from varnn.data.panel import Panel
 from varnn.errors import ConfigError, DataError, nearest
 
@@ -170,7 +170,7 @@ class Scaling:
     @classmethod
     def of(cls, panel: Panel, how: Scale) -> "Scaling":
         """Measure a panel of training rows, ignoring what is missing."""
-        return cls.over((one.panel for one in stretches(panel)), how)
+        return cls.over((one.panel for one in chunks(panel)), how)
 
     @classmethod
     def over(cls, parts: Iterable[Panel], how: Scale) -> "Scaling":

@@ -12,7 +12,7 @@ from varnn.data.panel import Panel
 from varnn.data.rules import optional, whole
 from varnn.errors import ConfigError, DataError, check_choice
 from varnn.estimator.input import RowSeries
-from varnn.model.fitted import Fitted, Tail, tails_of
+from varnn.model.fitted import Fitted, LastRows, last_rows_of
 from varnn.model.forecast import Forecast, Forecaster
 from varnn.model.forecast.forecaster import future_numbers
 from varnn.model.forecast.rows import coming_times
@@ -100,15 +100,15 @@ class ForecastMixin:
 
     def _ends(self) -> Panel:
         """Give the last rows of each training series."""
-        tails = self.fitted_.tails
-        if not tails:
+        last_rows = self.fitted_.last_rows
+        if not last_rows:
             raise DataError("this model keeps no training rows to go on from: give the rows so far.")
-        times = [tail.time for tail in tails.values()]
+        times = [tail.time for tail in last_rows.values()]
         return Panel(
-            inputs=np.concatenate([tail.inputs for tail in tails.values()]),
-            target=np.concatenate([tail.target for tail in tails.values()]),
-            starts=np.cumsum([0, *(len(tail.target) for tail in tails.values())]),
-            ids=tuple(tails),
+            inputs=np.concatenate([tail.inputs for tail in last_rows.values()]),
+            target=np.concatenate([tail.target for tail in last_rows.values()]),
+            starts=np.cumsum([0, *(len(tail.target) for tail in last_rows.values())]),
+            ids=tuple(last_rows),
             input_names=self.fitted_.input_names,
             target_name=self.fitted_.target_name,
             time=None if any(one is None for one in times) else np.concatenate([*times]),
@@ -117,28 +117,28 @@ class ForecastMixin:
     def _iterated(self, panel: Panel, steps: int, inputs: Any) -> Forecast:
         """Predict row after row, each prediction taken as the label."""
         fitted = self.fitted_
-        if fitted.recipe.peers:
+        if fitted.pipeline.peers:
             raise ConfigError(
                 "a model with peers=True predicts all series together, which method='iterate' does not do. "
                 "Fit with horizon=..., and use method='direct'."
             )
         panel = fitted.matched(panel)
         rows = fitted.window + max(LABEL_LAGS) + 1
-        tails = tails_of(panel, fitted.recipe, rows)
+        last_rows = last_rows_of(panel, fitted.pipeline, rows)
         time = None if panel.time is None else coming_times(panel, steps)
-        coming = _coming(panel, tails, steps, inputs)
+        coming = _coming(panel, last_rows, steps, inputs)
         predictions = [
             continued(fitted, tail, coming[index], None if time is None else time[index])
-            for index, tail in enumerate(tails.values())
+            for index, tail in enumerate(last_rows.values())
         ]
         return Forecast(ids=panel.ids, time=time, prediction=np.array(predictions))
 
 
-def _coming(panel: Panel, tails: dict[str, Tail], steps: int, inputs: Any) -> Any:
+def _coming(panel: Panel, last_rows: dict[str, LastRows], steps: int, inputs: Any) -> Any:
     """Give the inputs of coming rows, (S, H, D): those given, or the last ones held."""
     shape = (panel.n_series, steps, panel.n_inputs)
     if inputs is None:
-        last = np.array([tail.inputs[-1] for tail in tails.values()])
+        last = np.array([tail.inputs[-1] for tail in last_rows.values()])
         return np.repeat(last[:, None, :], steps, axis=1)
     if isinstance(inputs, Panel):
         inputs = [

@@ -386,10 +386,10 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
 
     def diagnose(self, X: Any, y: Any = None) -> Diagnosis:
         """Say what the innovations still hold, where they changed, and whether intervals held."""
-        from varnn.monitoring.diagnostics import Course, diagnose_course
+        from varnn.monitoring.diagnostics import PredictionTrace, diagnose_trace
 
         check_is_fitted(self, "fitted_")
-        return diagnose_course(Course.of(self.fitted_, self._panel(X, y, None, fitting=False)))
+        return diagnose_trace(PredictionTrace.of(self.fitted_, self._panel(X, y, None, fitting=False)))
 
     def stream(self, n_series: int | None = None) -> Stream:
         """Start predicting and observing one step at a time; see :class:`Stream`."""

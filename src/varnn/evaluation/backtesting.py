@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from varnn._types import DoubleArray
-from varnn.baselines.forecasts import RecursiveARX, persistence_ahead, seasonal_ahead
+from varnn.baselines.forecasts import IteratedARX, persistence_ahead, seasonal_ahead
 from varnn.data.panel import Panel
 from varnn.errors import ConfigError, require
 from varnn.estimator.regressor import VARNNRegressor
@@ -141,11 +141,11 @@ def backtest(
                 on_epoch=on_epoch,
             )
             seconds += time.perf_counter() - began
-            forecasts, lower, upper = fitted.backcast_intervals(parts.lead_in, np.array([LEVEL]))
+            forecasts, lower, upper = fitted.historical_intervals(parts.lead_in, np.array([LEVEL]))
             sums.add("VARNN", seed, outcomes[scored], forecasts[scored])
             sums.cover(seed, outcomes[scored], lower[scored, :, 0], upper[scored, :, 0])
             if seed == first_seed:
-                linear = fitted.linear_alone().backcast(parts.lead_in)
+                linear = fitted.linear_alone().historical_forecasts(parts.lead_in)
                 sums.add("direct linear", 0, outcomes[scored], linear[scored])
         sums.rows += int(scored.sum())
     return Backtest(
@@ -157,8 +157,8 @@ def _simple(parts: Parts, horizon: int, season: int | None) -> Iterator[tuple[st
     """Make simple forecasts, one after the other: of many rows each is large."""
     rows = parts.lead_in
     yield "persistence", persistence_ahead(rows, horizon)
-    yield "recursive AR", RecursiveARX(lags=24, inputs=False).fit(parts.train).forecasts(rows, horizon)
-    yield "recursive ARX", RecursiveARX(lags=4).fit(parts.train).forecasts(rows, horizon)
+    yield "recursive AR", IteratedARX(lags=24, inputs=False).fit(parts.train).forecasts(rows, horizon)
+    yield "recursive ARX", IteratedARX(lags=4).fit(parts.train).forecasts(rows, horizon)
     if season is not None and season >= horizon:
         yield "seasonal persistence", seasonal_ahead(rows, horizon, season)
 

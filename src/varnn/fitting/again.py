@@ -14,10 +14,10 @@ import numpy as np
 from varnn.data import allocator
 from varnn.data.panel import Panel
 from varnn.fitting.candidates import Progress, stacked
-from varnn.fitting.judging import LATEST, seen_by_spread
+from varnn.fitting.judging import LATEST, seen_by_error_scale
 from varnn.fitting.settings import Settings
 from varnn.model.adaptation import Adaptation
-from varnn.model.fitted import Fitted, tails_of
+from varnn.model.fitted import Fitted, last_rows_of
 from varnn.network.training import Epoch, Member, one_thread, train_members
 
 
@@ -50,8 +50,8 @@ def refit(
     stop = stop or Event()
     allocator.release()  # of what was chosen from
     config, best = settings.config(training), fitted.summary["best_epoch"]
-    recipe = fitted.recipe.refitted(rows, settings.scale)
-    prepared = recipe.rows(rows)
+    pipeline = fitted.pipeline.refitted(rows, settings.scale)
+    prepared = pipeline.rows(rows)
     members = [
         Member(fitted.architecture, prepared, None, seed + index, stop_after=epochs)
         for index, epochs in enumerate(best)
@@ -64,17 +64,17 @@ def refit(
     allocator.release()
     again = replace(
         fitted,
-        recipe=recipe,
+        pipeline=pipeline,
         weights=stacked(trained),
-        tails=tails_of(rows, recipe, max(len(one.target) for one in fitted.tails.values())),
+        last_rows=last_rows_of(rows, pipeline, max(len(one.target) for one in fitted.last_rows.values())),
         summary={**fitted.summary, "refitted on": len(rows)},
     )
     if fitted.adaptation is not None:
         hidden = again.hidden(latest).hidden
         known = Adaptation.of(hidden, np.ones(1), fitted.adaptation.forgetting)
-        rescaled = (fitted.recipe.scaling.target_scale / recipe.scaling.target_scale) ** 2
+        rescaled = (fitted.pipeline.scaling.target_scale / pipeline.scaling.target_scale) ** 2
         again = replace(again, adaptation=replace(known, noise=fitted.adaptation.noise * rescaled))
-    if fitted.spread is not None:
-        before, after = seen_by_spread(fitted, training), seen_by_spread(again, rows)
-        again = replace(again, spread=fitted.spread.moved(before, after))
+    if fitted.error_scale is not None:
+        before, after = seen_by_error_scale(fitted, training), seen_by_error_scale(again, rows)
+        again = replace(again, error_scale=fitted.error_scale.moved(before, after))
     return again

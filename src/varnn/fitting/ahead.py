@@ -16,9 +16,9 @@ from varnn.fitting.candidates import Candidate, Progress, candidates, stacked
 from varnn.fitting.settings import Settings
 from varnn.model.fitted import Fitted
 from varnn.model.forecast.bands import ENOUGH, Bands, poorly_known
-from varnn.model.forecast.direct import DirectPart, Sight
+from varnn.model.forecast.direct import DirectPart, HorizonFeatures
 from varnn.model.forecast.forecaster import Forecaster
-from varnn.model.forecast.rows import columns_of, foreseen, refuse_too_far, targets_ahead
+from varnn.model.forecast.rows import columns_of, inputs_known_before, refuse_too_far, targets_ahead
 from varnn.network.training import Ahead, Epoch, Member, Trained, one_thread, train_members
 
 logger = logging.getLogger(__name__)
@@ -88,8 +88,8 @@ def fit_forecaster(
     allocator.release()  # of whatever was before
     training, rows = training.latest(most), None if rows is None else rows.latest(most)
     validation = None if validation is None else validation.latest(max(1, most // JUDGED))
-    shown = foreseen(training, known)
-    judged = None if validation is None else foreseen(validation, known)
+    shown = inputs_known_before(training, known)
+    judged = None if validation is None else inputs_known_before(validation, known)
     config = settings.config(shown)
     choices = [_candidate(one, shown, judged, horizon, known) for one in candidates(settings, shown, judged)]
     trainings = len(choices) + settings.ensemble - 1 + (settings.ensemble if rows is not None else 0)
@@ -100,13 +100,13 @@ def fit_forecaster(
         network = Fitted(
             architecture=replace(choice.plain.architecture, horizon=horizon),
             weights=stacked(members),
-            recipe=choice.plain.recipe,
+            pipeline=choice.plain.pipeline,
             window=config.window,
             input_names=training.input_names,
             target_name=training.target_name,
         )
         ones = np.ones(horizon)
-        return Forecaster(network=network, known=tuple(known), direct=choice.direct, shares=ones)
+        return Forecaster(network=network, known=tuple(known), direct=choice.direct, shrinkage=ones)
 
     best = 0
     if validation is not None and len(choices) > 1:
@@ -115,9 +115,9 @@ def fit_forecaster(
     members = [firsts[best]]
     if settings.ensemble > 1:
         more = range(1, settings.ensemble)
-        rest = [choices[best].member(seed + index) for index in more]
-        members += [] if stop.is_set() else train_members(rest, config, progress, stop)
-        del rest  # they hold the prepared rows
+        others = [choices[best].member(seed + index) for index in more]
+        members += [] if stop.is_set() else train_members(others, config, progress, stop)
+        del others  # they hold the prepared rows
     if stop.is_set():
         raise KeyboardInterrupt
     forecaster = assembled(choices[best], members)
@@ -139,13 +139,15 @@ def _candidate(
     plain: Candidate, training: Panel, validation: Panel | None, horizon: int, known: Sequence[str]
 ) -> _Candidate:
     mean = float(np.nanmean(training.target))
-    look: dict[str, Any] = {"known": known, "blind": plain.recipe.blind, "mean": mean}
-    seen = Sight.of(training, plain.training, **look)
+    look: dict[str, Any] = {"known": known, "blind": plain.pipeline.blind, "mean": mean}
+    seen = HorizonFeatures.of(training, plain.training, **look)
     later = None
     if validation is not None and plain.validation is not None:
-        later = Sight.of(validation, plain.validation, **look)
+        later = HorizonFeatures.of(validation, plain.validation, **look)
     direct = DirectPart.fit(seen, later, horizon)
-    ahead = Ahead(_left(direct, seen), None if later is None else _left(direct, later))
+    ahead = Ahead(
+        _linear_residuals(direct, seen), None if later is None else _linear_residuals(direct, later)
+    )
     architecture = replace(plain.architecture, horizon=horizon)
     return _Candidate(replace(plain, architecture=architecture), direct, ahead)
 
@@ -153,23 +155,29 @@ def _candidate(
 def _members_again(forecaster: Forecaster, rows: Panel, seed: int, ends: list[int]) -> list[Member]:
     """Give members of the chosen form other rows to learn from, and none to be judged on."""
     allocator.release()  # of judging
-    recipe, direct, shown = forecaster.network.recipe, forecaster.direct, foreseen(rows, forecaster.known)
-    prepared = recipe.rows(shown)
-    sight = Sight.of(shown, prepared, forecaster.known, blind=recipe.blind, mean=direct.mean)
-    cell, ahead = forecaster.network.architecture, Ahead(_left(direct, sight), None)
+    pipeline, direct, shown = (
+        forecaster.network.pipeline,
+        forecaster.direct,
+        inputs_known_before(rows, forecaster.known),
+    )
+    prepared = pipeline.rows(shown)
+    features = HorizonFeatures.of(shown, prepared, forecaster.known, blind=pipeline.blind, mean=direct.mean)
+    cell, ahead = forecaster.network.architecture, Ahead(_linear_residuals(direct, features), None)
     return [
         Member(cell, prepared, None, seed + index, ahead=ahead, stop_after=end)
         for index, end in enumerate(ends)
     ]
 
 
-def _left(direct: DirectPart, sight: Sight) -> Any:
+def _linear_residuals(direct: DirectPart, features: HorizonFeatures) -> Any:
     """Give what the direct part leaves to the network's heads, scaled: (N, H - 1)."""
     horizon = 1 + len(direct.scales)
-    left = np.empty((len(sight.panel), horizon - 1), np.float32)
-    for rows in sight.chunks(np.arange(len(left))):
-        left[rows] = (targets_ahead(sight.panel, horizon, rows) - direct.anchors(sight, rows)) / direct.scales
-    return left
+    residuals = np.empty((len(features.panel), horizon - 1), np.float32)
+    for rows in features.chunks(np.arange(len(residuals))):
+        residuals[rows] = (
+            targets_ahead(features.panel, horizon, rows) - direct.linear_predictions(features, rows)
+        ) / direct.scales
+    return residuals
 
 
 def _outcomes(panel: Panel, horizon: int) -> DoubleArray:
@@ -180,32 +188,32 @@ def _outcomes(panel: Panel, horizon: int) -> DoubleArray:
 def _error(forecaster: Forecaster, validation: Panel) -> float:
     """Give the mean squared error over all distances that were seen to the end."""
     outcomes = _outcomes(validation, forecaster.horizon)
-    errors = np.square(outcomes - forecaster.backcast(validation))
+    errors = np.square(outcomes - forecaster.historical_forecasts(validation))
     known = ~np.isnan(outcomes).all(axis=0)
     return float(np.mean(np.nanmean(errors[:, known], axis=0)))
 
 
 def _judged(forecaster: Forecaster, validation: Panel, settings: Settings) -> Forecaster:
-    """Fit the share of each head on validation rows, and how far off forecasts are."""
-    rest, outlook = _outcomes(validation, forecaster.horizon), forecaster.outlook(validation)
-    rest -= outlook.anchors
-    shares = np.ones(forecaster.horizon)
-    for index, (added, wanted) in enumerate(zip(outlook.added.T, rest.T, strict=True)):
+    """Fit the shrinkage of each head on validation rows, and how far off forecasts are."""
+    residuals, parts = _outcomes(validation, forecaster.horizon), forecaster.parts(validation)
+    residuals -= parts.linear_predictions
+    shrinkage = np.ones(forecaster.horizon)
+    for index, (added, wanted) in enumerate(zip(parts.added.T, residuals.T, strict=True)):
         known = ~np.isnan(wanted)
         size = float(added[known] @ added[known])
         trust = min(1.0, int(known.sum()) / (index + 1) / ENOUGH)  # few errors are little to go by
         if size > 0 or trust == 0:
-            shares[index] = trust * np.clip(added[known] @ wanted[known] / (size or 1.0), 0, 1)
-    if forecaster.network.recipe.linear is None:
-        shares[0] = 1.0  # there is nothing else to predict the first row from
-    forecaster = replace(forecaster, shares=shares)
+            shrinkage[index] = trust * np.clip(added[known] @ wanted[known] / (size or 1.0), 0, 1)
+    if forecaster.network.pipeline.linear is None:
+        shrinkage[0] = 1.0  # there is nothing else to predict the first row from
+    forecaster = replace(forecaster, shrinkage=shrinkage)
     if not settings.intervals:
         return forecaster
-    rest -= shares * outlook.added
-    movement = outlook.movement
-    del outlook  # which is large
-    _warn_of_few(rest)
-    return replace(forecaster, bands=Bands.of(rest, movement))
+    residuals -= shrinkage * parts.added
+    movement = parts.movement
+    del parts  # which is large
+    _warn_of_few(residuals)
+    return replace(forecaster, bands=Bands.of(residuals, movement))
 
 
 def _warn_of_few(errors: DoubleArray) -> None:

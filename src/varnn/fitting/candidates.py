@@ -10,23 +10,23 @@ import numpy as np
 from varnn.data.panel import Panel
 from varnn.fitting.settings import Settings
 from varnn.model.calendar import Cycle
-from varnn.model.pipeline import Recipe
+from varnn.model.pipeline import FeaturePipeline
 from varnn.network.cell import Architecture, Weights
 from varnn.network.training import Epoch, Member, Trained
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A recipe, the cell that fits it, and the rows it makes."""
+    """A pipeline, the cell that fits it, and the rows it makes."""
 
-    recipe: Recipe
+    pipeline: FeaturePipeline
     architecture: Architecture
     training: Panel
     validation: Panel | None
 
     def __str__(self) -> str:
         """Name what the network sees."""
-        seen = [*([] if self.recipe.blind else ["inputs"]), *self.recipe.clock]
+        seen = [*([] if self.pipeline.blind else ["inputs"]), *self.pipeline.clock]
         return " and ".join(seen) or "labels alone"
 
     def member(self, seed: int) -> Member:
@@ -37,14 +37,14 @@ class Candidate:
         """Give the validation error in the target's units, which candidates with other scalings share."""
         if not trained.history:  # it was not got to
             return math.inf
-        return trained.validation_loss * self.recipe.scaling.target_scale**2
+        return trained.validation_loss * self.pipeline.scaling.target_scale**2
 
 
 def candidates(settings: Settings, training: Panel, validation: Panel | None) -> list[Candidate]:
     """List what the network may see: the clock or not; no inputs too, where the linear part wants none."""
     clocks = settings.clocks(training, judged=validation is not None)
     listed = [_candidate(settings, training, validation, clock) for clock in clocks]
-    linear = listed[0].recipe.linear
+    linear = listed[0].pipeline.linear
     if validation is not None and training.n_inputs and linear is not None and not len(linear.of_inputs):
         listed += [_candidate(settings, training, validation, clock, blind=True) for clock in clocks]
     return listed
@@ -58,7 +58,7 @@ def _candidate(
     *,
     blind: bool = False,
 ) -> Candidate:
-    recipe = Recipe.of(
+    pipeline = FeaturePipeline.of(
         training,
         validation,
         scale=settings.scale,
@@ -68,7 +68,7 @@ def _candidate(
         linear=settings.linear,
         peers=settings.peers,
     )
-    prepared = recipe.rows(training)
+    prepared = pipeline.rows(training)
     architecture = Architecture.of(
         settings.variant,
         n_inputs=prepared.n_inputs,
@@ -77,8 +77,8 @@ def _candidate(
         residual=settings.residual,
         memory_activation=settings.memory_activation,
     )
-    judged = None if validation is None else recipe.rows(validation)
-    return Candidate(recipe, architecture, prepared, judged)
+    judged = None if validation is None else pipeline.rows(validation)
+    return Candidate(pipeline, architecture, prepared, judged)
 
 
 def stacked(members: list[Trained]) -> Weights:

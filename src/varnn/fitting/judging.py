@@ -1,7 +1,7 @@
 """Trained members + validation rows -> how much of them to use, how fast to forget, how large errors are.
 
-Rows are scored some at a time, and validation rows in the target's units only once: a prediction is an
-anchor plus a share of the network's correction, so that all that is judged follows from these two.
+Rows are scored some at a time, and validation rows in the target's units only once: a prediction is the
+linear prediction plus a shrunk correction by the network, so that all that is judged follows from these two.
 """
 
 import logging
@@ -18,20 +18,20 @@ from varnn.fitting.candidates import Candidate
 from varnn.fitting.settings import Settings
 from varnn.model.adaptation import FORGETTING, Adaptation
 from varnn.model.fitted import Fitted
-from varnn.model.intervals import Seen, Spread
+from varnn.model.intervals import ErrorScale, Seen
 from varnn.model.linear import last_labels
 
 logger = logging.getLogger(__name__)
 
 
-LATEST = 20_000  # training rows that adaptation and the spread of errors learn from
+LATEST = 20_000  # training rows that adaptation and the error scale learn from
 JUDGED = 100_000  # validation rows that they are judged on
 
 
 class Review(NamedTuple):
-    """What a model makes of a panel: its predictions are ``anchors + share * corrections``."""
+    """What a model makes of a panel: its predictions are ``linear_predictions + shrinkage * corrections``."""
 
-    anchors: DoubleArray  # (N,)
+    linear_predictions: DoubleArray  # (N,)
     corrections: DoubleArray  # (N,)
     late: Panel  # the panel's latest rows, and which they are
     hidden: npt.NDArray[np.float32]  # (n, K): theirs, of the first member
@@ -44,24 +44,24 @@ class Review(NamedTuple):
         kept = np.zeros(len(panel), np.bool_)
         kept[late.rows] = True
         hidden = np.empty((len(late), fitted.architecture.hidden_size), np.float32)
-        anchors, corrections, filled = np.empty(len(panel)), np.empty(len(panel)), 0
-        for piece, levels in fitted.scored(panel, keep_hidden=most > 0):
-            anchors[piece.rows] = levels
-            corrections[piece.rows] = fitted.recipe.scaling.restore(piece.output)
+        linear_predictions, corrections, filled = np.empty(len(panel)), np.empty(len(panel)), 0
+        for chunk, levels in fitted.scored(panel, keep_hidden=most > 0):
+            linear_predictions[chunk.rows] = levels
+            corrections[chunk.rows] = fitted.pipeline.scaling.restore(chunk.output)
             if most:
-                layers = piece.hidden[0, kept[piece.rows]]
+                layers = chunk.hidden[0, kept[chunk.rows]]
                 hidden[filled : filled + len(layers)] = layers
                 filled += len(layers)
-        return cls(anchors, corrections, late, hidden)
+        return cls(linear_predictions, corrections, late, hidden)
 
-    def predictions(self, share: float) -> DoubleArray:
+    def predictions(self, shrinkage: float) -> DoubleArray:
         """Predict with a share of the corrections: (N,)."""
-        return self.anchors + share * self.corrections
+        return self.linear_predictions + shrinkage * self.corrections
 
-    def seen(self, share: float) -> Seen:
-        """Give hidden layers, errors and starts of the latest rows, as `Spread` learns from them."""
+    def seen(self, shrinkage: float) -> Seen:
+        """Give hidden layers, errors and starts of the latest rows, as `ErrorScale` learns from them."""
         rows = self.late.rows
-        return self.hidden, self.late.target - self.predictions(share)[rows], self.late.starts
+        return self.hidden, self.late.target - self.predictions(shrinkage)[rows], self.late.starts
 
 
 def adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> Adaptation:
@@ -77,8 +77,10 @@ def adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> Adaptat
         return learnt
 
     def error(how: Adaptation) -> float:
-        pieces = replace(fitted, adaptation=how).pieces(judged)
-        squares = (np.square(judged.target[one.rows] - one.output)[known[one.rows]].sum() for one in pieces)
+        scored_chunks = replace(fitted, adaptation=how).scored_chunks(judged)
+        squares = (
+            np.square(judged.target[one.rows] - one.output)[known[one.rows]].sum() for one in scored_chunks
+        )
         return float(sum(squares))
 
     return min((replace(learnt, forgetting=one) for one in FORGETTING), key=error)
@@ -88,26 +90,26 @@ def judged(fitted: Fitted, training: Panel, validation: Panel, *, intervals: boo
     """Choose on validation rows what is left to choose, and note how the model does beside simple ones."""
     allocator.release()  # of training
     review = Review.of(fitted, validation, JUDGED if intervals else 0)
-    if fitted.recipe.linear is not None:
-        fitted = replace(fitted, share=_share(review, validation))
+    if fitted.pipeline.linear is not None:
+        fitted = replace(fitted, shrinkage=_shrinkage(review, validation))
     if intervals:
-        earlier = seen_by_spread(fitted, training)
-        fitted = replace(fitted, spread=Spread.of(*earlier, *review.seen(fitted.share)))
+        earlier = seen_by_error_scale(fitted, training)
+        fitted = replace(fitted, error_scale=ErrorScale.of(*earlier, *review.seen(fitted.shrinkage)))
     fitted.summary["validation"] = _beside_simple_models(fitted, review, validation)
     return fitted
 
 
-def seen_by_spread(fitted: Fitted, panel: Panel) -> Seen:
+def seen_by_error_scale(fitted: Fitted, panel: Panel) -> Seen:
     """Give hidden layers (N, K), errors (N,) and starts of a panel's latest rows."""
-    return Review.of(fitted, panel.latest(LATEST), LATEST).seen(fitted.share)
+    return Review.of(fitted, panel.latest(LATEST), LATEST).seen(fitted.shrinkage)
 
 
-def _share(review: Review, validation: Panel) -> float:
+def _shrinkage(review: Review, validation: Panel) -> float:
     """Fit the share of the network's correction on validation rows, between none and all of it."""
-    correction, rest = review.corrections, validation.target - review.anchors
-    known = ~np.isnan(rest)
+    correction, residual = review.corrections, validation.target - review.linear_predictions
+    known = ~np.isnan(residual)
     size = float(correction[known] @ correction[known])
-    return float(np.clip(correction[known] @ rest[known] / size, 0, 1)) if size else 1.0
+    return float(np.clip(correction[known] @ residual[known] / size, 0, 1)) if size else 1.0
 
 
 def _beside_simple_models(fitted: Fitted, review: Review, validation: Panel) -> dict[str, float]:
@@ -117,9 +119,9 @@ def _beside_simple_models(fitted: Fitted, review: Review, validation: Panel) -> 
     """
     last, _, known = last_labels(validation, 0.0)
     scored = known & ~np.isnan(validation.target)
-    predictions: dict[str, Any] = {"model": review.predictions(fitted.share), "persistence": last}
-    if fitted.recipe.linear is not None:
-        predictions["linear part"] = review.anchors
+    predictions: dict[str, Any] = {"model": review.predictions(fitted.shrinkage), "persistence": last}
+    if fitted.pipeline.linear is not None:
+        predictions["linear part"] = review.linear_predictions
     with np.errstate(over="ignore"):
         errors = {
             name: float(np.mean(np.square(validation.target - one)[scored])) if scored.any() else 0.0

@@ -16,7 +16,7 @@ from varnn.data.panel import Panel
 from varnn.fitting.candidates import Progress, candidates, stacked
 from varnn.fitting.judging import adaptation, judged
 from varnn.fitting.settings import Settings
-from varnn.model.fitted import Fitted, tails_of
+from varnn.model.fitted import Fitted, last_rows_of
 from varnn.model.linear import LABEL_LAGS
 from varnn.network.training import Epoch, one_thread, train_members
 
@@ -65,14 +65,14 @@ def fit(
     fitted = Fitted(
         architecture=chosen.architecture,
         weights=stacked(members),
-        recipe=chosen.recipe,
+        pipeline=chosen.pipeline,
         window=config.window,
         input_names=training.input_names,
         target_name=training.target_name,
         time_name=training.time_name,
         series_name=training.series_name,
         label_range=(float(np.nanmin(rows.target)), float(np.nanmax(rows.target))),
-        tails=tails_of(rows, chosen.recipe, config.window + max(LABEL_LAGS) + 1),
+        last_rows=last_rows_of(rows, chosen.pipeline, config.window + max(LABEL_LAGS) + 1),
         summary={
             "rows": len(training),
             "series": training.n_series,

@@ -14,7 +14,7 @@ from varnn.fitting.again import refit
 from varnn.fitting.ahead import fit_forecaster
 from varnn.fitting.one_step import fit
 from varnn.fitting.settings import Settings
-from varnn.model.fitted import Fitted, tails_of
+from varnn.model.fitted import Fitted, last_rows_of
 from varnn.model.forecast import Forecaster
 from varnn.network.training import Epoch
 
@@ -82,7 +82,7 @@ def fit_in_stages(
                 on_epoch=reporter(stages - 1),
                 stop=stop,
             )
-            fitted = replace(fitted, tails=tails_of(rows, fitted.recipe, forecaster.rows_kept))
+            fitted = replace(fitted, last_rows=last_rows_of(rows, fitted.pipeline, forecaster.rows_kept))
             if again and stop.is_set():
                 left_out.append("what looks ahead not trained again on all rows")
         except KeyboardInterrupt:

@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import DoubleArray, FloatArray, IntArray
-from varnn.data.chunks import ROWS_AT_ONCE, Stretch, stretches
+from varnn.data.chunks import ROWS_AT_ONCE, Chunk, chunks
 from varnn.data.panel import Panel
 from varnn.data.preparation import STANDARD_LIMIT, fill_gaps
 from varnn.errors import DataError
 from varnn.model.adaptation import Adaptation, Adapter, corrections
 from varnn.model.calendar import has_clock
-from varnn.model.intervals import Interval, Spread, Tracker, follow, known_spread
-from varnn.model.pipeline import Prepared, Recipe
+from varnn.model.intervals import ErrorScale, Interval, Tracker, follow, known_error_scale
+from varnn.model.pipeline import FeaturePipeline, Prepared
 from varnn.network.cell import Architecture, Weights
 from varnn.network.engines.scoring import Scores, score
 
@@ -29,7 +29,7 @@ _ROWS_AT_ONCE = 1 << 13  # whose hidden layers are kept: 8 MB, for 4 members of 
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Tail:
+class LastRows:
     """The last rows of one training series, gaps filled: where a closed-loop forecast goes on from."""
 
     inputs: FloatArray  # (n, D)
@@ -45,19 +45,19 @@ class Fitted:
     ----------
     architecture, weights
         The cell; its matrices carry a leading axis of ensemble members.
-    recipe, window
+    pipeline, window
         How rows are prepared, and how many of them one prediction sees.
     input_names, target_name, time_name, series_name
         Columns the model was fitted on; there may have been none for time and series.
     adaptation
         How the readout goes on learning; None if it does not.
-    spread
+    error_scale
         How large errors are; None if that was not asked for.
-    share
-        How much of the network's output is added to the linear part: 0 is none of it, 1 all.
+    shrinkage
+        Factor of the network's output before it is added to the linear prediction, from 0 to 1.
     label_range
         Smallest and largest label that was given to fit; None in files that do not know. See `labels_known`.
-    tails
+    last_rows
         Last training rows of each series.
     summary
         How the training went; plain values, shown by people and kept in the file's header.
@@ -65,17 +65,17 @@ class Fitted:
 
     architecture: Architecture
     weights: Weights
-    recipe: Recipe
+    pipeline: FeaturePipeline
     window: int
     input_names: tuple[str, ...]
     target_name: str
     adaptation: Adaptation | None = None
-    spread: Spread | None = None
-    share: float = 1.0
+    error_scale: ErrorScale | None = None
+    shrinkage: float = 1.0
     label_range: tuple[float, float] | None = None
     time_name: str | None = None
     series_name: str | None = None
-    tails: dict[str, Tail] = field(default_factory=dict)
+    last_rows: dict[str, LastRows] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -88,8 +88,8 @@ class Fitted:
         """Smallest and largest label known from fitting; of older files, as far as their parts tell."""
         if self.label_range is not None:
             return self.label_range
-        known = [one.target[~np.isnan(one.target)] for one in self.tails.values()]
-        linear, scaling = self.recipe.linear, self.recipe.scaling
+        known = [one.target[~np.isnan(one.target)] for one in self.last_rows.values()]
+        linear, scaling = self.pipeline.linear, self.pipeline.scaling
         if linear is not None:
             known.append(np.array([linear.low, linear.high]))
         elif scaling.input_limit == STANDARD_LIMIT:
@@ -129,28 +129,30 @@ class Fitted:
         most
             Rows at a time, or fewer where their hidden layers are kept.
         """
-        spread = None if levels is None else known_spread(self.spread)
+        error_scale = None if levels is None else known_error_scale(self.error_scale)
         tracker: Tracker | None = None
-        for piece, anchors in self.scored(panel, keep_hidden=spread is not None, most=most):
-            found = Interval(self.recipe.restore(piece.output, anchors, self.share), None, None)
-            if spread is not None and levels is not None:
-                if tracker is None or not piece.goes_on:
-                    tracker = Tracker(spread, len(piece.starts) - 1)
-                errors = panel.target[piece.rows] - found.prediction
-                below, above = follow(tracker, piece.hidden[0], errors, piece.starts, levels)
+        for chunk, linear_predictions in self.scored(panel, keep_hidden=error_scale is not None, most=most):
+            found = Interval(
+                self.pipeline.restore(chunk.output, linear_predictions, self.shrinkage), None, None
+            )
+            if error_scale is not None and levels is not None:
+                if tracker is None or not chunk.continues:
+                    tracker = Tracker(error_scale, len(chunk.starts) - 1)
+                errors = panel.target[chunk.rows] - found.prediction
+                below, above = follow(tracker, chunk.hidden[0], errors, chunk.starts, levels)
                 reach = found.prediction[:, None]
                 found = Interval(found.prediction, reach + below, reach + above)
-            yield piece.rows, found
+            yield chunk.rows, found
 
     def scored(
         self, panel: Panel, *, keep_hidden: bool = False, most: int = ROWS_AT_ONCE
-    ) -> Iterator[tuple["Piece", DoubleArray]]:
-        """Score a panel some rows at a time, fewer where their hidden layers are kept; give anchors too."""
+    ) -> Iterator[tuple["ScoredChunk", DoubleArray]]:
+        """Score a panel chunk by chunk, with linear predictions; fewer rows where hidden layers are kept."""
         scoring = _Scoring(self, keep_hidden=keep_hidden or self.adaptation is not None)
         size = min(most, _ROWS_AT_ONCE) if scoring.keep_hidden else most
         matched = self.matched(panel)
-        for stretch, anchors in self.recipe.in_stretches(matched, most=size, lead=self.window - 1):
-            yield scoring(stretch), anchors
+        for chunk, linear_predictions in self.pipeline.in_chunks(matched, most=size, lead=self.window - 1):
+            yield scoring(chunk), linear_predictions
 
     def memory(self, panel: Panel, first: int = 0, last: int | None = None) -> npt.NDArray[np.float32]:
         """Give the residual memory each row was predicted with: (N, E * M), member by member.
@@ -160,7 +162,7 @@ class Fitted:
         last = len(panel) if last is None else last
         memory = np.empty((last - first, self.n_members * self.architecture.memory_size), np.float32)
         size, lead = _ROWS_AT_ONCE, self.window - 1
-        for one, _ in self.recipe.in_stretches(self.matched(panel), most=size, lead=lead):
+        for one, _ in self.pipeline.in_chunks(self.matched(panel), most=size, lead=lead):
             begin, end = max(one.rows.start, first), min(one.rows.stop, last)
             if begin < end:
                 states = self.scores(one.panel, keep_memory=True).memory  # (E, n, M)
@@ -176,7 +178,7 @@ class Fitted:
 
     def prepared(self, panel: Panel) -> Prepared:
         """Match a panel's columns with the model's, and prepare it for the network."""
-        return self.recipe(self.matched(panel))
+        return self.pipeline(self.matched(panel))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -185,18 +187,18 @@ class Fitted:
         facts = [
             self.architecture.as_dict(),
             self.window,
-            self.share,
-            self.recipe.facts(),
+            self.shrinkage,
+            self.pipeline.facts(),
             self.input_names,
             self.target_name,
         ]
         digest.update(json.dumps(facts, sort_keys=True).encode())
         learning = [] if self.adaptation is None else [self.adaptation.gain, *self.adaptation.numbers()]
-        if self.spread is not None:
-            learning += [self.spread.weights, self.spread.quantiles, self.spread.unit]
-            if np.isfinite(self.spread.largest):  # files from before it keep their fingerprint
-                learning.append(self.spread.largest)
-        for array in (*self.weights.as_dict().values(), *self.recipe.arrays().values(), *learning):
+        if self.error_scale is not None:
+            learning += [self.error_scale.weights, self.error_scale.quantiles, self.error_scale.unit]
+            if np.isfinite(self.error_scale.largest):  # files from before it keep their fingerprint
+                learning.append(self.error_scale.largest)
+        for array in (*self.weights.as_dict().values(), *self.pipeline.arrays().values(), *learning):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
@@ -213,9 +215,9 @@ class Fitted:
         columns = [panel.input_names.index(name) for name in self.input_names]
         return replace(panel, inputs=panel.inputs[:, columns], input_names=self.input_names)
 
-    def pieces(self, rows: Panel) -> Iterator["Piece"]:
+    def scored_chunks(self, rows: Panel) -> Iterator["ScoredChunk"]:
         """Score prepared rows some at a time, as their hidden layers are large; adapting, if it does."""
-        yield from map(_Scoring(self), stretches(rows, most=_ROWS_AT_ONCE, lead=self.window - 1))
+        yield from map(_Scoring(self), chunks(rows, most=_ROWS_AT_ONCE, lead=self.window - 1))
 
     def scores(self, rows: Panel, *, keep_memory: bool = False, keep_hidden: bool = False) -> Scores:
         """Score prepared rows."""
@@ -231,12 +233,12 @@ class Fitted:
         )
 
 
-def tails_of(panel: Panel, recipe: Recipe, rows: int) -> dict[str, Tail]:
+def last_rows_of(panel: Panel, pipeline: FeaturePipeline, rows: int) -> dict[str, LastRows]:
     """Keep the last rows of each series, gaps in their inputs filled."""
-    filled = fill_gaps(panel, recipe.fill, recipe.lead)
+    filled = fill_gaps(panel, pipeline.fill, pipeline.lead)
     time = filled.time if has_clock(filled.time) else None
     return {
-        name: Tail(
+        name: LastRows(
             inputs=filled.inputs[last - kept : last].copy(),
             target=filled.target[last - kept : last].copy(),
             time=None if time is None else time[last - kept : last].copy(),
@@ -247,32 +249,32 @@ def tails_of(panel: Panel, recipe: Recipe, rows: int) -> dict[str, Tail]:
     }
 
 
-class Piece(NamedTuple):
+class ScoredChunk(NamedTuple):
     """Some prepared rows, scored."""
 
     rows: slice
-    goes_on: bool  # whether they go on with the series of the piece before
+    continues: bool  # whether they go on with the series of the chunk before
     starts: IntArray  # of its series, within it
     hidden: Any  # (E, N, K); None unless kept
     output: DoubleArray  # (N,)
 
 
 class _Scoring:
-    """Scores stretches of prepared rows, one after another; adapting from one to the next, if it does."""
+    """Scores chunks of prepared rows, one after another; adapting from one to the next, if it does."""
 
     def __init__(self, fitted: Fitted, *, keep_hidden: bool = True) -> None:
         self.fitted, self.keep_hidden = fitted, keep_hidden
         self.adapter: Adapter | None = None
 
-    def __call__(self, stretch: Stretch) -> Piece:
-        fitted, lead, panel = self.fitted, stretch.lead, stretch.panel
+    def __call__(self, chunk: Chunk) -> ScoredChunk:
+        fitted, lead, panel = self.fitted, chunk.lead, chunk.panel
         scores = fitted.scores(panel, keep_hidden=self.keep_hidden)
         outputs = scores.predictions[:, lead:]
         hidden: Any = scores.hidden[:, lead:] if self.keep_hidden else None
         starts = (panel.starts - lead).clip(0)
         output = outputs.mean(axis=0, dtype=np.float64)
         if fitted.adaptation is not None:
-            if self.adapter is None or not stretch.goes_on:
+            if self.adapter is None or not chunk.continues:
                 self.adapter = Adapter(fitted.adaptation, panel.n_series)
             output += corrections(self.adapter, hidden, outputs, panel.target[lead:], starts)
-        return Piece(stretch.rows, stretch.goes_on, starts, hidden, output)
+        return ScoredChunk(chunk.rows, chunk.continues, starts, hidden, output)

@@ -59,7 +59,7 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Spread:
+class ErrorScale:
     """What is known about errors after fitting.
 
     Parameters
@@ -89,7 +89,7 @@ class Spread:
         later_hidden: npt.NDArray[Any],
         later_errors: DoubleArray,
         later_starts: IntArray,
-    ) -> "Spread":
+    ) -> "ErrorScale":
         """Learn from training rows and later ones: hidden (N, K), errors (N,).
 
         A network has seen the labels of its training rows, so its errors there are smaller than elsewhere
@@ -118,8 +118,8 @@ class Spread:
             largest=largest or np.inf,
         )
 
-    def moved(self, before: Seen, after: Seen) -> "Spread":
-        """Give the spread of another network from what both show on training rows: hidden, errors, starts.
+    def moved(self, before: Seen, after: Seen) -> "ErrorScale":
+        """Carry the error scale over to another network, from what both show on training rows.
 
         Its hidden units are others, so which of them go with large errors is learnt anew; all that was
         learnt from later rows stays.
@@ -141,14 +141,14 @@ class Spread:
 class Tracker:
     """The quantiles of n series in step, as labels arrive."""
 
-    def __init__(self, spread: Spread, n_series: int) -> None:
-        self.spread = spread
-        width = len(spread.weights) - len(_NEWS) - 1
+    def __init__(self, error_scale: ErrorScale, n_series: int) -> None:
+        self.error_scale = error_scale
+        width = len(error_scale.weights) - len(_NEWS) - 1
         # Quantiles; running means of sizes, in units of the least; m.
-        start = np.concatenate([spread.quantiles, np.full(len(_NEWS), 1 / _LEAST), [1.0]])
+        start = np.concatenate([error_scale.quantiles, np.full(len(_NEWS), 1 / _LEAST), [1.0]])
         self._state = np.tile(start, (n_series, 1))
         self._regressors = np.zeros((n_series, width + len(_NEWS)))
-        self._expected = np.full(n_series, spread.unit)  # scales before m
+        self._expected = np.full(n_series, error_scale.unit)  # scales before m
         self._scales = self._expected
         self._width = width
 
@@ -157,7 +157,7 @@ class Tracker:
         self._regressors[:, : self._width] = hidden
         self._regressors[:, self._width :] = self._state[:, len(TAUS) : -1]
         np.log1p(self._regressors, out=self._regressors)
-        self._expected = self.spread.scales(self._regressors)
+        self._expected = self.error_scale.scales(self._regressors)
         self._scales = self._expected * self._state[:, -1]
 
     def bounds(self, levels: DoubleArray) -> tuple[DoubleArray, DoubleArray]:
@@ -188,7 +188,7 @@ class Tracker:
         quantiles += _RATE * (TAUS - hit)
         np.maximum.accumulate(quantiles, axis=1, out=quantiles)  # quantiles never cross
         sizes = np.abs(errors)
-        recent = np.minimum(sizes, self.spread.largest) / (_LEAST * self.spread.unit)
+        recent = np.minimum(sizes, self.error_scale.largest) / (_LEAST * self.error_scale.unit)
         means += _NEWS * (recent[:, None] - means)
         level += _LEVEL_NEWS * (np.minimum(sizes / expected, _LARGEST * level) - level)
         self._state[rows] = state
@@ -206,13 +206,13 @@ def follow(
     Gives what `expect`, `bounds` and `observe` of the tracker would, row after row of each series. Scales
     depend on errors alone, so that only the quantiles are left to be followed from row to row.
     """
-    state, spread, sizes = tracker.state(), tracker.spread, np.abs(errors)
+    state, error_scale, sizes = tracker.state(), tracker.error_scale, np.abs(errors)
     told, scales = np.log1p(hidden, dtype=np.float64), np.empty(len(errors))
     for one, (begin, end) in zip(state, pairwise(starts), strict=True):
         rows = slice(begin, end)
-        bounded = np.minimum(sizes[rows], spread.largest)
-        recent = _running_sizes(bounded / (_LEAST * spread.unit), one[len(TAUS) : -1])
-        expected = spread.scales(np.column_stack([told[rows], np.log1p(recent[:-1])]))
+        bounded = np.minimum(sizes[rows], error_scale.largest)
+        recent = _running_sizes(bounded / (_LEAST * error_scale.unit), one[len(TAUS) : -1])
+        expected = error_scale.scales(np.column_stack([told[rows], np.log1p(recent[:-1])]))
         level = _running_level(sizes[rows] / expected, one[-1])
         scales[rows] = expected * level[:-1]
         one[len(TAUS) :] = *recent[-1], level[-1]
@@ -257,14 +257,14 @@ def _reaches(
     return np.minimum(reach[:, : len(levels)], 0), np.maximum(reach[:, len(levels) :], 0)
 
 
-def known_spread(spread: Spread | None) -> Spread:
+def known_error_scale(error_scale: ErrorScale | None) -> ErrorScale:
     """Give what a model knows about its errors, or say that it knows nothing."""
-    if spread is None:
+    if error_scale is None:
         raise ConfigError(
             "this model knows nothing of how large its errors are: it was fitted with intervals=False "
             "or without validation rows. Fit it again with both."
         )
-    return spread
+    return error_scale
 
 
 def bound_name(side: str, level: float) -> str:

@@ -1,14 +1,14 @@
 """The linear part: a ridge ARX that the network starts from, and corrects.
 
-With f_t the last label known before row t, and the changes d_t = f_t - f_t-1, row t is anchored at ::
+With f_t the last label known before row t, and the changes d_t = f_t - f_t-1, the prediction of row t is ::
 
-    anchor_t = f_t + a f_t + b_1 d_t + b_2 d_t-1 + ... + c_0 x_t + c_1 x_t-1 + ... + constant
+    linear_t = f_t + a f_t + b_1 d_t + b_2 d_t-1 + ... + c_0 x_t + c_1 x_t-1 + ... + constant
 
 Regressing the change y_t - f_t, and not the level, makes ridge shrink towards persistence: on a stream
 near a random walk that is the safe side. For a stream that leaves the range it was trained in, the term
 a f_t stays at what it is at the edge of that range: the pull back grows no further. An input further
 outside the range it was seen in than half of that range is taken as just that far, for the same reason.
-What the anchor leaves, y_t - anchor_t, is the network's target; f_t and the step anchor_t - f_t are two
+What it leaves, y_t - linear_t, is the network's target; f_t and the step linear_t - f_t are two
 more inputs to it.
 
 How many labels and inputs to look back on, and how strong the ridge is, is chosen on validation rows.
@@ -23,7 +23,7 @@ from itertools import product
 import numpy as np
 
 from varnn._types import BoolArray, DoubleArray, FloatArray, IntArray
-from varnn.data.chunks import carrying, stretches
+from varnn.data.chunks import carried_chunks, chunks
 from varnn.data.panel import Panel
 from varnn.model.outliers import bounded
 
@@ -62,7 +62,7 @@ class LinearPart:
     --------
     >>> walk = Panel.from_arrays(None, np.cumsum(np.random.default_rng(0).normal(size=500)))
     >>> part = LinearPart.fit(walk, None)
-    >>> bool(np.abs(part.anchors(walk)[1:] - walk.target[:-1]).mean() < 0.4)    # close to persistence
+    >>> bool(np.abs(part.predict(walk)[1:] - walk.target[:-1]).mean() < 0.4)    # close to persistence
     True
     """
 
@@ -130,21 +130,23 @@ class LinearPart:
 
     @property
     def reach(self) -> int:
-        """How many rows before it a row's anchor needs, if the first of them has the last label known."""
+        """How many rows before it a row's prediction needs, if the first of them has the last label known."""
         return max(1 + len(self.of_changes), len(self.of_inputs) - 1)
 
-    def anchors(self, panel: Panel) -> DoubleArray:
-        """Give every row's anchor, from labels before it and inputs up to it: (N,)."""
+    def predict(self, panel: Panel) -> DoubleArray:
+        """Predict every row, from labels before it and inputs up to it: (N,)."""
         last, change, _ = last_labels(panel, self.mean)
-        anchors = last + self.of_last * last.clip(self.low, self.high) + self.constant
+        linear_predictions = last + self.of_last * last.clip(self.low, self.high) + self.constant
         rows = np.arange(len(panel))
         for lag, weight in enumerate(self.of_changes):
             earlier = rows - lag
-            anchors += np.where(earlier >= panel.first_rows, change[np.maximum(earlier, 0)], 0) * weight
+            linear_predictions += (
+                np.where(earlier >= panel.first_rows, change[np.maximum(earlier, 0)], 0) * weight
+            )
         projected = bounded(panel.inputs, self.input_low, self.input_high) @ self.of_inputs.T
         for lag, column in enumerate(projected.T):
-            anchors += column[np.maximum(rows - lag, panel.first_rows)]
-        return np.asarray(anchors)
+            linear_predictions += column[np.maximum(rows - lag, panel.first_rows)]
+        return np.asarray(linear_predictions)
 
     def split(self, panel: Panel) -> tuple[Panel, DoubleArray]:
         """Leave the network what the linear part does not explain.
@@ -152,26 +154,26 @@ class LinearPart:
         Returns
         -------
         panel
-            The target less the anchors, and two more inputs: last label and step.
-        anchors
+            The target less the linear predictions, and two more inputs: last label and step.
+        linear_predictions
             What has to be added to a prediction of that target.
         """
-        anchors = self.anchors(panel)
+        linear_predictions = self.predict(panel)
         last, _, _ = last_labels(panel, self.mean)
-        rest = replace(
+        residual = replace(
             panel,
-            inputs=np.column_stack([panel.inputs, last, anchors - last]),
-            target=panel.target - anchors,
+            inputs=np.column_stack([panel.inputs, last, linear_predictions - last]),
+            target=panel.target - linear_predictions,
             input_names=(*panel.input_names, *ADDED_INPUTS),
         )
-        return rest, anchors
+        return residual, linear_predictions
 
 
 class LinearStream:
-    """The linear part of n series in step, one row at a time: the anchors of :class:`LinearPart`.
+    """The linear part of n series in step, one row at a time: the linear predictions of :class:`LinearPart`.
 
-    What past rows add to coming anchors is kept summed up (``ahead``, the next row's first), so that a
-    step costs the same however far the linear part looks back.
+    What past rows add to coming linear predictions is kept summed up (``ahead``, the next row's first), so
+    that a step costs the same however far the linear part looks back.
     """
 
     def __init__(self, part: LinearPart, n_series: int) -> None:
@@ -187,15 +189,15 @@ class LinearStream:
         self._projected = np.zeros((n_series, len(part.of_inputs)))
         self._of_inputs = np.ascontiguousarray(part.of_inputs.T)
 
-    def anchor(self, inputs: FloatArray) -> DoubleArray:
-        """Give the anchors (n,) of the rows with these inputs (n, D); may be asked any number of times."""
+    def predict(self, inputs: FloatArray) -> DoubleArray:
+        """Predict the rows with these inputs (n, D): (n,); may be asked any number of times."""
         part, last = self.part, self.last
-        anchor = last + part.of_last * last.clip(part.low, part.high) + part.constant + self.ahead[:, 0]
+        prediction = last + part.of_last * last.clip(part.low, part.high) + part.constant + self.ahead[:, 0]
         if len(part.of_inputs):
             np.dot(bounded(inputs, part.input_low, part.input_high), self._of_inputs, out=self._projected)
             # Before a series begins its first row stands in for the inputs.
-            anchor += self._projected[:, 0] if self.started else self._projected.sum(axis=1)
-        return np.asarray(anchor)
+            prediction += self._projected[:, 0] if self.started else self._projected.sum(axis=1)
+        return np.asarray(prediction)
 
     def observe(self, labels: FloatArray) -> None:
         """Take in the labels (n,) of the rows last asked for; NaN is missing."""
@@ -215,7 +217,7 @@ class LinearStream:
         self.known |= there
 
     def state(self) -> DoubleArray:
-        """Give all that later anchors depend on: (n, 4 + lags)."""
+        """Give all that later linear predictions depend on: (n, 4 + lags)."""
         started = np.full(len(self.last), float(self.started))
         return np.column_stack([started, self.known, self.last, self.change, self.ahead])
 
@@ -244,7 +246,7 @@ class _Layout:
     @classmethod
     def of(cls, training: Panel) -> "_Layout":
         size = training.n_inputs
-        parts = [one.panel for one in stretches(training)]
+        parts = [one.panel for one in chunks(training)]
         known = sum(int(np.count_nonzero(~np.isnan(one.target))) for one in parts)
         lags = tuple(lag for lag in INPUT_LAGS if size * (lag + 1) + max(LABEL_LAGS) < MOST_REGRESSORS)
         return cls(
@@ -321,11 +323,11 @@ class _Moments:
     def solve(self, columns: IntArray, ridge: float) -> tuple[IntArray, DoubleArray, float]:
         """Regress on some columns; give them, their coefficients and the constant."""
         covariance, means = self.centred
-        spread = np.sqrt(np.maximum(covariance[columns, columns], 0))
-        spread[spread <= self.negligible[columns]] = np.inf  # a constant column gets no weight
-        system = covariance[np.ix_(columns, columns)] / np.outer(spread, spread)
+        deviation = np.sqrt(np.maximum(covariance[columns, columns], 0))
+        deviation[deviation <= self.negligible[columns]] = np.inf  # a constant column gets no weight
+        system = covariance[np.ix_(columns, columns)] / np.outer(deviation, deviation)
         system[np.diag_indices_from(system)] += ridge
-        weights = np.linalg.solve(system, covariance[columns, -1] / spread) / spread
+        weights = np.linalg.solve(system, covariance[columns, -1] / deviation) / deviation
         return columns, weights, float(means[-1] - weights @ means[columns])
 
     def error(self, columns: IntArray, weights: DoubleArray, constant: float) -> float:
@@ -346,7 +348,7 @@ def _moments_of(panel: Panel, layout: _Layout, *, first_rows: bool) -> _Moments:
     """Sum up rows with a label; first rows of a series have no past to learn from, and may be left out."""
     size = 1 + max(LABEL_LAGS) + layout.n_inputs * (max(layout.input_lags) + 1) + 2
     sums, count = np.zeros((size, size)), 0
-    for one in carrying(panel, lead=max(1 + max(LABEL_LAGS), *layout.input_lags)):
+    for one in carried_chunks(panel, lead=max(1 + max(LABEL_LAGS), *layout.input_lags)):
         here = one.panel
         last, change, _ = last_labels(here, layout.mean)
         learnt = ~np.isnan(here.target)

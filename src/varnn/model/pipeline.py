@@ -4,10 +4,10 @@
 
     wild labels left out (`varnn.model.outliers`)
     inputs, gaps filled (or none at all)  +  clock  +  peers  ->  linear part split off  ->  scaled
-    prediction  =  anchor of the linear part  +  the network's output, unscaled
+    prediction  =  linear prediction  +  the network's output, unscaled
 
-The order is the same for a panel (:class:`Recipe`) and for one row at a time (:class:`RecipeStream`),
-and so are the numbers.
+The order is the same for a panel (:class:`FeaturePipeline`) and for one row at a time
+(:class:`PipelineStream`), and so are the numbers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import DoubleArray, FloatArray
-from varnn.data.chunks import ROWS_AT_ONCE, Stretch, carrying, stretches
+from varnn.data.chunks import ROWS_AT_ONCE, Chunk, carried_chunks, chunks
 from varnn.data.panel import Panel
 from varnn.data.preparation import Fill, Scale, Scaling, fill_gaps
 from varnn.errors import DataError
@@ -34,11 +34,11 @@ class Prepared(NamedTuple):
     """Rows as the network sees them, and what its output has to be added to: zeros without linear part."""
 
     panel: Panel
-    anchors: DoubleArray
+    linear_predictions: DoubleArray
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Recipe:
+class FeaturePipeline:
     """How rows are prepared.
 
     Parameters
@@ -62,8 +62,8 @@ class Recipe:
     Examples
     --------
     >>> panel = Panel.from_arrays([[1.0], [2.0], [3.0]], [5.0, 6.0, 7.0])
-    >>> recipe = Recipe.of(panel, None, scale="standard", fill="forward", linear=True)
-    >>> prepared = recipe(panel)
+    >>> pipeline = FeaturePipeline.of(panel, None, scale="standard", fill="forward", linear=True)
+    >>> prepared = pipeline(panel)
     >>> prepared.panel.input_names
     ('x0', 'last label', 'linear step')
     """
@@ -89,29 +89,29 @@ class Recipe:
         clock: tuple[Cycle, ...] = (),
         linear: bool = False,
         peers: bool = False,
-    ) -> "Recipe":
+    ) -> "FeaturePipeline":
         """Learn from training rows; validation rows choose the form of the linear part."""
         given = Scaling.of(training, scale)
-        recipe = cls(scaling=given, fill=fill, lead=given.input_lead, blind=blind, clock=clock, peers=peers)
+        pipeline = cls(scaling=given, fill=fill, lead=given.input_lead, blind=blind, clock=clock, peers=peers)
         if linear:
-            judged = None if validation is None else recipe._filled(validation)
-            part = LinearPart.fit(recipe._filled(training), judged)
+            judged = None if validation is None else pipeline._filled(validation)
+            part = LinearPart.fit(pipeline._filled(training), judged)
             seen = [training] if validation is None else [training, validation]
-            recipe = replace(recipe, linear=part, labels=LabelFilter.of(*seen))
-        return recipe._scaled(training, scale)
+            pipeline = replace(pipeline, linear=part, labels=LabelFilter.of(*seen))
+        return pipeline._scaled(training, scale)
 
-    def refitted(self, training: Panel, scale: Scale) -> "Recipe":
+    def refitted(self, training: Panel, scale: Scale) -> "FeaturePipeline":
         """Learn anew from other rows, in the form that was chosen before."""
-        recipe = replace(self, lead=Scaling.of(training, scale).input_lead)
+        pipeline = replace(self, lead=Scaling.of(training, scale).input_lead)
         if self.linear is not None:
-            part = self.linear.refitted(recipe._filled(training))
-            recipe = replace(recipe, linear=part, labels=LabelFilter.of(training))
-        return recipe._scaled(training, scale)
+            part = self.linear.refitted(pipeline._filled(training))
+            pipeline = replace(pipeline, linear=part, labels=LabelFilter.of(training))
+        return pipeline._scaled(training, scale)
 
-    def _scaled(self, training: Panel, scale: Scale) -> "Recipe":
+    def _scaled(self, training: Panel, scale: Scale) -> "FeaturePipeline":
         """Measure what the network will see of the training rows."""
         if self.linear is None:  # what was filled in counts for nothing
-            rows = (self._seen(one.panel) for one in stretches(training))
+            rows = (self._seen(one.panel) for one in chunks(training))
         else:
             rows = (one.panel for one, _ in self._unscaled(training, most=ROWS_AT_ONCE))
         return replace(self, scaling=Scaling.over(rows, scale))
@@ -123,67 +123,67 @@ class Recipe:
 
     def __call__(self, panel: Panel) -> Prepared:
         """Prepare a panel whose columns are those of the training panel."""
-        anchors = np.empty(len(panel))
-        return Prepared(self.rows(panel, anchors), anchors)
+        linear_predictions = np.empty(len(panel))
+        return Prepared(self.rows(panel, linear_predictions), linear_predictions)
 
-    def rows(self, panel: Panel, anchors: DoubleArray | None = None) -> Panel:
-        """Prepare the rows alone, as training wants them; puts their anchors into ``anchors``, if given."""
+    def rows(self, panel: Panel, linear_predictions: DoubleArray | None = None) -> Panel:
+        """Prepare the rows alone, as training wants them; fills ``linear_predictions``, if given."""
         inputs = np.empty((len(panel), len(self.scaling.input_offset)), np.float32)
         target, names = np.empty(len(panel), np.float32), panel.input_names
-        for one, levels in self.in_stretches(panel, most=ROWS_AT_ONCE):
+        for one, levels in self.in_chunks(panel, most=ROWS_AT_ONCE):
             inputs[one.rows], target[one.rows] = one.panel.inputs, one.panel.target
             names = one.panel.input_names
-            if anchors is not None:
-                anchors[one.rows] = levels
+            if linear_predictions is not None:
+                linear_predictions[one.rows] = levels
         return replace(panel, inputs=inputs, target=target, input_names=names)
 
     def plausible(self, panel: Panel) -> Panel:
         """Leave out labels that are not plausible, as all of the below does by itself."""
         return panel if self.labels is None else self.labels(panel)
 
-    def anchors(self, panel: Panel) -> DoubleArray:
-        """Give the anchors of a panel's rows alone: (N,)."""
-        anchors = np.empty(len(panel))
+    def linear_predictions(self, panel: Panel) -> DoubleArray:
+        """Give the linear predictions of a panel's rows alone: (N,)."""
+        linear_predictions = np.empty(len(panel))
         for one, levels in self._unscaled(panel, most=ROWS_AT_ONCE):
-            anchors[one.rows] = levels
-        return anchors
+            linear_predictions[one.rows] = levels
+        return linear_predictions
 
-    def in_stretches(
-        self, panel: Panel, *, most: int, lead: int = 0
-    ) -> Iterator[tuple[Stretch, DoubleArray]]:
-        """Prepare a panel some rows at a time, with up to ``lead`` rows before them; give their anchors too.
+    def in_chunks(self, panel: Panel, *, most: int, lead: int = 0) -> Iterator[tuple[Chunk, DoubleArray]]:
+        """Prepare a panel in chunks, with up to ``lead`` rows before each; give their linear predictions, too.
 
         The numbers are those of the whole panel.
         """
-        for one, anchors in self._unscaled(panel, most=most, lead=lead):
-            yield one._replace(panel=self.scaling.apply(one.panel)), anchors
+        for one, linear_predictions in self._unscaled(panel, most=most, lead=lead):
+            yield one._replace(panel=self.scaling.apply(one.panel)), linear_predictions
 
-    def _unscaled(self, panel: Panel, *, most: int, lead: int = 0) -> Iterator[tuple[Stretch, DoubleArray]]:
+    def _unscaled(self, panel: Panel, *, most: int, lead: int = 0) -> Iterator[tuple[Chunk, DoubleArray]]:
         left_out: Sequence[int] = ()
         if self.peers or self.fill == "interpolate":
             panel = self.plausible(panel)
         elif self.labels is not None:  # where rows are gone through in pieces, no second target is held
             left_out = self.labels.left_out(panel)
         if self.fill == "interpolate":  # that looks ahead
-            rest, anchors = self._split(self._filled(panel))
-            for one in stretches(rest, most=most, lead=lead):
-                yield one, anchors[one.rows]
+            residual, linear_predictions = self._split(self._filled(panel))
+            for one in chunks(residual, most=most, lead=lead):
+                yield one, linear_predictions[one.rows]
             return
         of_peers = self._of_peers(panel)
         news = None
         if self.peers and self.linear is not None:
             innovations = np.empty(len(panel))
-            for one, rest, _ in self._in_pieces(panel, of_peers, most=ROWS_AT_ONCE, lead=0):
-                innovations[one.rows] = rest.target[one.lead :]
+            for one, residual, _ in self._split_chunks(panel, of_peers, most=ROWS_AT_ONCE, lead=0):
+                innovations[one.rows] = residual.target[one.lead :]
             news = self._news_of_peers(panel, innovations)
-        for one, rest, anchors in self._in_pieces(panel, of_peers, most=most, lead=lead, missing=left_out):
+        for one, residual, linear_predictions in self._split_chunks(
+            panel, of_peers, most=most, lead=lead, missing=left_out
+        ):
             if news is not None:
-                rest = _with_columns(rest, news[_all_rows(one), None], (PEER_INNOVATION,))
+                residual = _with_columns(residual, news[_all_rows(one), None], (PEER_INNOVATION,))
             spare = max(one.lead - lead, 0)
-            rows = rest.between(spare, len(rest))
-            yield one._replace(panel=rows, lead=one.lead - spare), anchors[one.lead :]
+            rows = residual.between(spare, len(residual))
+            yield one._replace(panel=rows, lead=one.lead - spare), linear_predictions[one.lead :]
 
-    def _in_pieces(
+    def _split_chunks(
         self,
         panel: Panel,
         of_peers: DoubleArray | None,
@@ -191,19 +191,19 @@ class Recipe:
         most: int,
         lead: int,
         missing: Sequence[int] = (),
-    ) -> Iterator[tuple[Stretch, Panel, DoubleArray]]:
-        """Split the linear part off some rows at a time; what it leaves, and anchors, are of the lead too."""
+    ) -> Iterator[tuple[Chunk, Panel, DoubleArray]]:
+        """Split the linear part off some rows at a time; residuals and predictions are of the lead, too."""
         reach = 1 if self.linear is None else self.linear.reach
-        for one in carrying(panel, most=most, lead=lead + reach, missing=missing):
+        for one in carried_chunks(panel, most=most, lead=lead + reach, missing=missing):
             filled = self._filled(one.panel, None if of_peers is None else of_peers[_all_rows(one)])
             if self.linear is None:
                 yield one, filled, np.zeros(len(filled))
             else:
                 yield one, *self.linear.split(filled)
 
-    def restore(self, output: Any, anchors: Any, share: float = 1.0) -> Any:
-        """Turn the network's outputs into predictions in the target's units; adds a share of them."""
-        return anchors + share * self.scaling.restore(output)
+    def restore(self, output: Any, linear_predictions: Any, shrinkage: float = 1.0) -> Any:
+        """Turn the network's outputs into predictions in the target's units; shrinks them first."""
+        return linear_predictions + shrinkage * self.scaling.restore(output)
 
     def facts(self) -> dict[str, Any]:
         """Give what is no array, as plain values for a file's header."""
@@ -224,7 +224,7 @@ class Recipe:
         }
 
     @classmethod
-    def from_parts(cls, facts: Mapping[str, Any], arrays: Mapping[str, DoubleArray]) -> "Recipe":
+    def from_parts(cls, facts: Mapping[str, Any], arrays: Mapping[str, DoubleArray]) -> "FeaturePipeline":
         """Undo :meth:`facts` and :meth:`arrays`; KeyError where something is missing."""
         return cls(
             scaling=_from_arrays(Scaling, "scaling", arrays),
@@ -258,11 +258,11 @@ class Recipe:
     def _split(self, filled: Panel) -> Prepared:
         if self.linear is None:
             return Prepared(filled, np.zeros(len(filled)))
-        rest, anchors = self.linear.split(filled)
+        residual, linear_predictions = self.linear.split(filled)
         if self.peers:
-            news = self._news_of_peers(rest, rest.target)
-            rest = _with_columns(rest, news[:, None], (PEER_INNOVATION,))
-        return Prepared(rest, anchors)
+            news = self._news_of_peers(residual, residual.target)
+            residual = _with_columns(residual, news[:, None], (PEER_INNOVATION,))
+        return Prepared(residual, linear_predictions)
 
     def _of_peers(self, panel: Panel) -> DoubleArray | None:
         """Give how far off the others' last labels are, and how these changed: (N, 2); None without peers."""
@@ -281,34 +281,34 @@ class Recipe:
         return np.nan_to_num(mean_of_others(panel, previous, ~np.isnan(previous)), copy=False)
 
 
-class RecipeStream:
-    """A recipe at work on n series in step, one row of each at a time.
+class PipelineStream:
+    """A pipeline at work on n series in step, one row of each at a time.
 
     Parameters
     ----------
-    recipe
+    pipeline
         What to do.
     n_series, n_inputs
         Series in step, and inputs a row comes with.
     """
 
-    def __init__(self, recipe: Recipe, n_series: int, n_inputs: int) -> None:
-        if recipe.peers and n_series == 1:
+    def __init__(self, pipeline: FeaturePipeline, n_series: int, n_inputs: int) -> None:
+        if pipeline.peers and n_series == 1:
             raise DataError(
                 "this model sees what the other series do (peers=True), so it streams all of them together: "
                 "model.stream(n_series=...)."
             )
-        self.recipe = recipe
-        self.linear = None if recipe.linear is None else LinearStream(recipe.linear, n_series)
-        self._filter = None if recipe.labels is None else FilterStream(recipe.labels, n_series)
-        self._given = 0 if recipe.blind else n_inputs
-        self._cycles = self._given + len(clock_names(recipe.clock))
-        self._enriched = self._cycles + recipe.peers * len(PEER_INPUTS)
+        self.pipeline = pipeline
+        self.linear = None if pipeline.linear is None else LinearStream(pipeline.linear, n_series)
+        self._filter = None if pipeline.labels is None else FilterStream(pipeline.labels, n_series)
+        self._given = 0 if pipeline.blind else n_inputs
+        self._cycles = self._given + len(clock_names(pipeline.clock))
+        self._enriched = self._cycles + pipeline.peers * len(PEER_INPUTS)
         width = self._enriched
-        if recipe.linear is not None:
-            width += len(ADDED_INPUTS) + recipe.peers
+        if pipeline.linear is not None:
+            width += len(ADDED_INPUTS) + pipeline.peers
         self.values = np.zeros((n_series, width))  # what the network sees, before scaling
-        self.anchors = np.zeros(n_series)
+        self.linear_predictions = np.zeros(n_series)
         self._innovation = np.full(n_series, np.nan)  # of the linear part, one row ago
 
     def prepare(self, inputs: FloatArray, time: Any = None) -> DoubleArray:
@@ -316,19 +316,19 @@ class RecipeStream:
         values, linear = self.values, self.linear
         if self._given:
             values[:, : self._given] = inputs
-        if self.recipe.clock:
-            values[:, self._given : self._cycles] = clock_inputs(_moment(time), self.recipe.clock)
+        if self.pipeline.clock:
+            values[:, self._given : self._cycles] = clock_inputs(_moment(time), self.pipeline.clock)
         if linear is None:
             return values
-        if self.recipe.peers:
+        if self.pipeline.peers:
             gap = mean_of_others_now(linear.last, linear.known) - linear.last
             values[:, self._cycles] = np.nan_to_num(np.where(linear.known, gap, np.nan))
             values[:, self._cycles + 1] = np.nan_to_num(mean_of_others_now(linear.change, linear.known))
             innovation = mean_of_others_now(self._innovation, ~np.isnan(self._innovation))
             values[:, -1] = np.nan_to_num(innovation)
-        self.anchors = linear.anchor(values[:, : self._enriched])
+        self.linear_predictions = linear.predict(values[:, : self._enriched])
         values[:, self._enriched] = linear.last
-        np.subtract(self.anchors, linear.last, out=values[:, self._enriched + 1])
+        np.subtract(self.linear_predictions, linear.last, out=values[:, self._enriched + 1])
         return values
 
     def observe(self, labels: FloatArray) -> FloatArray:
@@ -340,7 +340,7 @@ class RecipeStream:
             return labels
         if self._filter is not None:
             labels = self._filter(labels)
-        self._innovation = labels - self.anchors
+        self._innovation = labels - self.linear_predictions
         self.linear.observe(labels)
         return self._innovation
 
@@ -384,9 +384,9 @@ def _moment(time: Any) -> npt.NDArray[np.datetime64] | None:
         ) from None
 
 
-def _all_rows(stretch: Stretch) -> slice:
-    """Give which rows of the whole panel a stretch holds, with its lead."""
-    return slice(stretch.rows.start - stretch.lead, stretch.rows.stop)
+def _all_rows(chunk: Chunk) -> slice:
+    """Give which rows of the whole panel a chunk holds, with its lead."""
+    return slice(chunk.rows.start - chunk.lead, chunk.rows.stop)
 
 
 def _with_columns(panel: Panel, columns: FloatArray, names: tuple[str, ...]) -> Panel:

@@ -20,9 +20,9 @@ from varnn.monitoring.calibration import Calibration
 from varnn.monitoring.correlation import autocorrelation, cross_correlation, ljung_box
 from varnn.monitoring.diagnosis import Diagnosis, Hours, InputLink, MemoryMap
 from varnn.monitoring.monitor import Event, detect
-from varnn.monitoring.trace import Course
+from varnn.monitoring.trace import PredictionTrace
 
-__all__ = ["FEWEST_ROWS", "Course", "Diagnosis", "diagnose", "diagnose_course"]
+__all__ = ["FEWEST_ROWS", "Diagnosis", "PredictionTrace", "diagnose", "diagnose_trace"]
 
 FEWEST_ROWS = 50
 _MOST_BINS, _MOST_UNITS = 200, 64  # of the memory map: what a figure can show
@@ -31,14 +31,14 @@ _FALSE_ALARMS = 1 / 10_000  # per row, as a monitor has them, but
 _FALSE_ALARMS_IN_ALL = 1 / 20  # no more than this over all rows: a diagnosis looks back, and can wait
 
 
-def diagnose_course(course: Course, *, lags: int = 48, input_lags: int = 24) -> Diagnosis:
+def diagnose_trace(trace: PredictionTrace, *, lags: int = 48, input_lags: int = 24) -> Diagnosis:
     """Look for what a model left, and whether its intervals held; see :func:`diagnose`."""
     return diagnose(
-        course.innovations,
-        course.panel,
-        course.memory,
-        covered=course.covered,
-        calibration=course.calibration,
+        trace.innovations,
+        trace.panel,
+        trace.memory,
+        covered=trace.covered,
+        calibration=trace.calibration,
         lags=lags,
         input_lags=input_lags,
     )

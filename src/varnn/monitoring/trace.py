@@ -20,7 +20,7 @@ LEVELS = (0.2, 0.4, 0.6, 0.8, WATCHED, 0.95)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Course:
+class PredictionTrace:
     """A model's way over the rows of a panel.
 
     Parameters
@@ -35,7 +35,7 @@ class Course:
     Examples
     --------
     >>> panel = Panel.from_arrays(None, [1.0, 2.0, 4.0])
-    >>> Course(panel=panel, prediction=np.array([1.0, 1.0, 2.0])).innovations
+    >>> PredictionTrace(panel=panel, prediction=np.array([1.0, 1.0, 2.0])).innovations
     array([0., 1., 2.])
     """
 
@@ -46,17 +46,17 @@ class Course:
     memory: npt.NDArray[Any] | None = None
 
     @classmethod
-    def of(cls, model: Fitted, panel: Panel, *, memory: bool = True) -> Course:
+    def of(cls, model: Fitted, panel: Panel, *, memory: bool = True) -> PredictionTrace:
         """Follow a fitted model over a panel; of many rows the memory is large."""
         kept = model.memory(panel) if memory else None
-        if model.spread is None:
+        if model.error_scale is None:
             return cls(panel=panel, prediction=model.predict(panel), memory=kept)
         found = model.predict_intervals(panel, np.array(LEVELS))
         return cls(
             panel=panel, prediction=found.prediction, lower=found.lower, upper=found.upper, memory=kept
         )
 
-    def part(self, panel: Panel) -> Course:
+    def part(self, panel: Panel) -> PredictionTrace:
         """Keep the rows of a panel that was cut from this one."""
         kept = np.isin(self.panel.rows, panel.rows)
         taken = {

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.model.adaptation import Adaptation
-from varnn.model.fitted import Fitted, Tail
+from varnn.model.fitted import Fitted, LastRows
 from varnn.model.forecast import Bands, DirectPart, Forecaster
-from varnn.model.intervals import Spread
-from varnn.model.pipeline import Recipe
+from varnn.model.intervals import ErrorScale
+from varnn.model.pipeline import FeaturePipeline
 from varnn.network.cell import Architecture, weights_from
 
 Tensors = dict[str, npt.NDArray[Any]]
@@ -22,8 +22,8 @@ _Record = TypeVar("_Record", DirectPart, Bands)
 def parts_of(fitted: Fitted) -> tuple[Tensors, Facts]:
     """Take a model apart."""
     tensors: Tensors = {f"weights.{name}": array for name, array in fitted.weights.as_dict().items()}
-    tensors |= {f"recipe.{name}": array for name, array in fitted.recipe.arrays().items()}
-    for index, tail in enumerate(fitted.tails.values()):
+    tensors |= {f"recipe.{name}": array for name, array in fitted.pipeline.arrays().items()}
+    for index, tail in enumerate(fitted.last_rows.values()):
         tensors[f"tail.{index}.inputs"] = tail.inputs
         tensors[f"tail.{index}.target"] = tail.target
         if tail.time is not None:
@@ -31,25 +31,25 @@ def parts_of(fitted: Fitted) -> tuple[Tensors, Facts]:
     adaptation = fitted.adaptation
     if adaptation is not None:
         tensors["adaptation.gain"] = adaptation.gain
-    spread = fitted.spread
-    if spread is not None:
-        tensors |= {"spread.weights": spread.weights, "spread.quantiles": spread.quantiles}
-        tensors["spread.largest"] = np.array([spread.largest])
+    error_scale = fitted.error_scale
+    if error_scale is not None:
+        tensors |= {"spread.weights": error_scale.weights, "spread.quantiles": error_scale.quantiles}
+        tensors["spread.largest"] = np.array([error_scale.largest])
     return tensors, {
-        "spread": None if spread is None else spread.unit,
+        "spread": None if error_scale is None else error_scale.unit,
         "adaptation": None if adaptation is None else adaptation.numbers(),
         "architecture": fitted.architecture.as_dict(),
         "window": fitted.window,
-        "share": fitted.share,
-        "recipe": fitted.recipe.facts(),
+        "share": fitted.shrinkage,
+        "recipe": fitted.pipeline.facts(),
         "input_names": list(fitted.input_names),
         "target_name": fitted.target_name,
         "time_name": fitted.time_name,
         "series_name": fitted.series_name,
         "label_range": None if fitted.label_range is None else list(fitted.label_range),
-        "series": list(fitted.tails),
+        "series": list(fitted.last_rows),
         # Times are kept in the unit they have: nanoseconds end in the year 2262.
-        "time_units": [_unit(tail) for tail in fitted.tails.values()],
+        "time_units": [_unit(tail) for tail in fitted.last_rows.values()],
         "summary": fitted.summary,
     }
 
@@ -61,17 +61,17 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
     return Fitted(
         architecture=architecture,
         weights=weights_from({name: tensors[f"weights.{name}"] for name in architecture.shapes}),
-        recipe=Recipe.from_parts(facts["recipe"], under("recipe.", tensors)),
+        pipeline=FeaturePipeline.from_parts(facts["recipe"], under("recipe.", tensors)),
         window=int(facts["window"]),
         adaptation=_adaptation(facts["adaptation"], tensors),
-        spread=_spread(facts["spread"], tensors),
-        share=float(facts["share"]),
+        error_scale=_error_scale(facts["spread"], tensors),
+        shrinkage=float(facts["share"]),
         input_names=tuple(facts["input_names"]),
         target_name=facts["target_name"],
         time_name=facts.get("time_name"),
         series_name=facts.get("series_name"),
         label_range=_pair(facts.get("label_range")),
-        tails={
+        last_rows={
             name: _tail(f"tail.{index}.", tensors, units[index]) for index, name in enumerate(facts["series"])
         },
         summary=facts["summary"],
@@ -81,7 +81,7 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
 def forecaster_parts(forecaster: Forecaster) -> tuple[Tensors, Facts]:
     """Take a forecaster apart."""
     tensors, facts = parts_of(forecaster.network)
-    tensors["shares"] = forecaster.shares
+    tensors["shares"] = forecaster.shrinkage
     records: list[tuple[str, DirectPart | Bands | None]] = [
         ("direct", forecaster.direct),
         ("bands", forecaster.bands),
@@ -101,7 +101,7 @@ def forecaster_from(tensors: Tensors, facts: Mapping[str, Any]) -> Forecaster:
         network=fitted_from(tensors, facts),
         known=tuple(facts["known"]),
         direct=_record(DirectPart, direct, "mean"),
-        shares=tensors["shares"],
+        shrinkage=tensors["shares"],
         bands=_record(Bands, bands, "usual") if bands else None,
     )
 
@@ -132,10 +132,10 @@ def _adaptation(numbers: list[float] | None, tensors: Tensors) -> Adaptation | N
     return Adaptation(forgetting=forgetting, gain=tensors["adaptation.gain"], noise=noise, **known)
 
 
-def _spread(unit: float | None, tensors: Tensors) -> Spread | None:
+def _error_scale(unit: float | None, tensors: Tensors) -> ErrorScale | None:
     if unit is None:
         return None
-    return Spread(
+    return ErrorScale(
         unit=unit,
         weights=tensors["spread.weights"],
         quantiles=tensors["spread.quantiles"],
@@ -143,16 +143,16 @@ def _spread(unit: float | None, tensors: Tensors) -> Spread | None:
     )
 
 
-def _unit(tail: Tail) -> str | None:
+def _unit(tail: LastRows) -> str | None:
     if tail.time is None:
         return None
     unit, count = np.datetime_data(tail.time.dtype)
     return unit if count == 1 else f"{count}{unit}"
 
 
-def _tail(prefix: str, tensors: Tensors, unit: str | None) -> Tail:
+def _tail(prefix: str, tensors: Tensors, unit: str | None) -> LastRows:
     time = tensors.get(f"{prefix}time")
-    return Tail(
+    return LastRows(
         inputs=tensors[f"{prefix}inputs"],
         target=tensors[f"{prefix}target"],
         time=None if time is None else time.view(f"datetime64[{unit}]"),

@@ -68,10 +68,10 @@ def _purpose(fitted: Fitted) -> str:
     inputs = "no inputs"
     if names:
         inputs = f"{len(names)} input{'s' * (len(names) > 1)}: {shown}"
-        if fitted.recipe.blind:
+        if fitted.pipeline.blind:
             inputs += " (given, but found to be of no use)"
-    clock = "".join(f", and the time of {one}" for one in fitted.recipe.clock)
-    others = ", and what the other series just did" if fitted.recipe.peers else ""
+    clock = "".join(f", and the time of {one}" for one in fitted.pipeline.clock)
+    others = ", and what the other series just did" if fitted.pipeline.peers else ""
     seen = f"the labels before it and {inputs}{clock}{others}"
     return f"Predicts {fitted.target_name!r} one row ahead, from {seen}."
 
@@ -96,8 +96,8 @@ def _network(fitted: Fitted) -> str:
     cell = fitted.architecture
     members = f"{fitted.n_members} member{'s' * (fitted.n_members > 1)}"
     share = ""
-    if fitted.recipe.linear is not None:
-        share = f", {fitted.share:.0%} of its correction added to the linear part"
+    if fitted.pipeline.linear is not None:
+        share = f", {fitted.shrinkage:.0%} of its correction added to the linear part"
     learning = "" if fitted.adaptation is None else ", readout goes on learning"
     return (
         f"Network: window of {fitted.window} rows, {cell.hidden_size} hidden units, memory of "
@@ -109,9 +109,9 @@ def _limits(fitted: Fitted, horizon: int) -> str:
     ahead = "one step ahead" if horizon == 1 else f"one step ahead, and forecasts of up to {horizon} rows"
     limits = [
         f"{ahead}, at the sampling of the training rows",
-        f"scaled inputs are clipped at {fitted.recipe.scaling.input_limit:g}",
+        f"scaled inputs are clipped at {fitted.pipeline.scaling.input_limit:g}",
     ]
-    if fitted.recipe.linear is not None:
-        low, high = fitted.recipe.linear.low, fitted.recipe.linear.high
+    if fitted.pipeline.linear is not None:
+        low, high = fitted.pipeline.linear.low, fitted.pipeline.linear.high
         limits.append(f"labels it was trained on range from {low:.4g} to {high:.4g}")
     return "Limits: " + "; ".join(limits) + "."

@@ -101,7 +101,7 @@ _ARCHITECTURE: dict[str, Rule] = {
     "memory_activation": choice(*get_args(MemoryActivation)),
     "horizon": whole(1, _LONGEST),
 }
-_RECIPE: dict[str, Rule] = {
+_PIPELINE: dict[str, Rule] = {
     "fill": choice(*FILLS),
     "blind": flag,
     "clock": listed(choice(*CYCLES), f"a list of {list(CYCLES)}"),
@@ -291,7 +291,7 @@ def check_steady(fitted: Fitted, what: str) -> None:
     """Refuse a network whose memory grows beyond all bounds within one window of ordinary rows."""
     architecture, weights, rows = fitted.architecture, fitted.weights, 8
     generator = np.random.default_rng(0)
-    limit = min(3.0, fitted.recipe.scaling.input_limit)
+    limit = min(3.0, fitted.pipeline.scaling.input_limit)
     state = cell.initial_state(architecture, like=np.zeros((fitted.n_members, rows, 1), np.float32))
     largest = 0.0
     with np.errstate(all="ignore"):
@@ -328,7 +328,7 @@ def _check_network(checks: Checks, tensors: Tensors, facts: Facts, prefix: str) 
     checks.facts(facts, _MODEL, where)
     checks.facts(facts, _LATER, where, all_there=False)
     checks.facts(facts["architecture"], _ARCHITECTURE, f"{where}architecture: ")
-    checks.facts(facts["recipe"], _RECIPE, f"{where}recipe: ")
+    checks.facts(facts["recipe"], _PIPELINE, f"{where}recipe: ")
     if unknown := set(facts["architecture"]) - set(_ARCHITECTURE):
         checks.fail(f"its architecture has {shown(sorted(unknown)[0])}, which no network has")
     architecture = Architecture(**facts["architecture"])
@@ -362,14 +362,14 @@ def _check_weights(
 
 
 def _check_surroundings(checks: Checks, tensors: Tensors, prefix: str, facts: Facts, sizes: Sizes) -> None:
-    """Check preparation, linear part, adaptation and spread."""
-    recipe, linear = facts["recipe"], f"{prefix}recipe.linear.mean" in tensors
-    if recipe["peers"] and not linear:
+    """Check preparation, linear part, adaptation and error scale."""
+    pipeline, linear = facts["recipe"], f"{prefix}recipe.linear.mean" in tensors
+    if pipeline["peers"] and not linear:
         checks.fail("it sees peers, which needs a linear part, and has none")
     sizes["D"] = len(facts["input_names"])
-    given = 0 if recipe["blind"] else sizes["D"]
-    sizes["I"] = given + len(clock_names(recipe["clock"])) + recipe["peers"] * len(PEER_INPUTS)
-    sizes["P"] = sizes["I"] + linear * (len(ADDED_INPUTS) + recipe["peers"])
+    given = 0 if pipeline["blind"] else sizes["D"]
+    sizes["I"] = given + len(clock_names(pipeline["clock"])) + pipeline["peers"] * len(PEER_INPUTS)
+    sizes["P"] = sizes["I"] + linear * (len(ADDED_INPUTS) + pipeline["peers"])
     needed = _RECIPE_ARRAYS | (_LINEAR_ARRAYS if linear else {})
     present = {name: one for name, one in _OPTIONAL_ARRAYS.items() if prefix + name in tensors}
     for group in (_LABEL_ARRAYS, _INPUT_BOUNDS):  # all of one kind, or none

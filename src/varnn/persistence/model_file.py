@@ -27,7 +27,7 @@ from varnn.persistence.card import card
 from varnn.persistence.model_checks import check_depth, check_model, check_steady
 
 FORMAT = 3  # since 3, times are kept in their own unit; files of before say nothing of it
-_SPREAD_SINCE = 2  # in files before, what was learnt about errors meant something else
+_ERROR_SCALE_SINCE = 2  # in files before, what was learnt about errors meant something else
 KEY = "varnn"
 _FORECASTER = "forecaster."  # before the names of its tensors
 
@@ -81,7 +81,7 @@ def read(path: str | Path) -> Contents:
         raise ModelFileError(f"there is no model file {str(path)!r}. Check the path.")
     what = repr(str(path))
     tensors, header = from_bytes(place.read_bytes(), what)
-    if header["format"] < _SPREAD_SINCE:
+    if header["format"] < _ERROR_SCALE_SINCE:
         header["spread"] = None
     check_model(tensors, header, what)
     fitted, forecaster = fitted_from(tensors, header), None

@@ -12,7 +12,7 @@ from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.protocols import Parts
 from varnn.model.calendar import has_clock
 from varnn.monitoring.calibration import Calibration
-from varnn.monitoring.diagnostics import FEWEST_ROWS, Course, Diagnosis, diagnose_course
+from varnn.monitoring.diagnostics import FEWEST_ROWS, Diagnosis, PredictionTrace, diagnose_trace
 from varnn.report import diagnostic_figures, figures, over_time
 from varnn.report.page import Report
 
@@ -45,15 +45,15 @@ def add_model(
     test = parts.test.latest(LOOKED_AT)
     cut_off = len(parts.test) > len(test)
     lead_in = parts.lead_in.latest(2 * LOOKED_AT) if cut_off else parts.lead_in
-    course = Course.of(model.fitted_, lead_in, memory=False).part(test)
-    if np.count_nonzero(~np.isnan(course.innovations)) >= FEWEST_ROWS and course.panel.lengths.max() > 1:
+    trace = PredictionTrace.of(model.fitted_, lead_in, memory=False).part(test)
+    if np.count_nonzero(~np.isnan(trace.innovations)) >= FEWEST_ROWS and trace.panel.lengths.max() > 1:
         if cut_off:
             few = f"All below is about the latest {len(test):,} of {len(parts.test):,} test rows."
             report.add_words("A closer look", [few])
         scored = parts.scored()[np.isin(parts.lead_in.rows, parts.test.rows)]
         shown = np.isin(parts.test.rows, test.rows)
         beside = {other: one[shown] for other, one in _spread_out(others or {}, scored).items()}
-        worst = _add_course(report, name, course, diagnose_course(course), beside)
+        worst = _add_course(report, name, trace, diagnose_trace(trace), beside)
         _add_memory(report, name, model, lead_in, test, worst)
     if model.history_:
         report.add_figure(
@@ -95,24 +95,24 @@ def _spread_out(others: Mapping[str, FloatArray], scored: BoolArray) -> dict[str
 
 
 def _add_course(
-    report: Report, name: str, course: Course, diagnosis: Diagnosis, others: Mapping[str, FloatArray]
+    report: Report, name: str, trace: PredictionTrace, diagnosis: Diagnosis, others: Mapping[str, FloatArray]
 ) -> slice:
     """Show a model's way over the test rows; give those in which it errs most."""
-    panel, unit = course.panel, course.panel.target_name
+    panel, unit = trace.panel, trace.panel.target_name
     length, span = _stretch(diagnosis, int(panel.lengths.max()))
-    worst = worst_stretch(course.innovations, panel.starts, length)
+    worst = worst_stretch(trace.innovations, panel.starts, length)
     series = int(np.searchsorted(panel.starts, worst.start, side="right")) - 1
     rows = slice(int(panel.starts[series]), int(panel.starts[series + 1]))
     several = panel.n_series > 1
     places = _places(panel)
     marks = over_time.marks_of([event for event in diagnosis.events if event.series == series], places)
-    band = course.band()
+    band = trace.band()
     report.add_figure(
         f"The hardest {span}",
         over_time.predictions(
             places[rows],
             panel.target[rows],
-            {name: course.prediction[rows], **{other: one[rows] for other, one in others.items()}},
+            {name: trace.prediction[rows], **{other: one[rows] for other, one in others.items()}},
             band=None if band is None else (band[0][rows], band[1][rows]),
             marks=marks,
             unit=unit,
@@ -130,7 +130,7 @@ def _add_course(
         "Innovations",
         over_time.innovations(
             np.arange(len(panel)) if several else places,
-            course.innovations,
+            trace.innovations,
             diagnosis.autocorrelation[gapless],
             diagnosis.band[gapless],
             marks=over_time.marks_of(diagnosis.events) if several else marks,

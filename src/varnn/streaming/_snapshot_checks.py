@@ -98,7 +98,7 @@ def check_states(tensors: Tensors, fresh: Tensors, fitted: Fitted, what: str) ->
         if floats and name != "recent.inputs" and (np.isnan(array) & ~np.isnan(like)).any():
             checks.fail(f"its array {name!r} holds numbers that are none")
     if "recipe" in fresh:
-        filtered = FILTER_NUMBERS if fitted.recipe.labels is not None else 0
+        filtered = FILTER_NUMBERS if fitted.pipeline.labels is not None else 0
         if not np.isin(tensors["recipe"][:, 1 + filtered : 3 + filtered], (0, 1)).all():
             checks.fail("its array 'recipe' says neither yes nor no")
         counts = tensors["recipe"][:, 2 : 1 + filtered]  # and a bound: all but the level
@@ -127,7 +127,7 @@ def check_group(tensors: Tensors, header: Facts, what: str) -> None:
         checks.array(tensors, str(index), Numbers("bytes", kind=("uint8",)), {})
 
 
-def check_companions(header: Facts, what: str) -> None:
+def check_linked(header: Facts, what: str) -> None:
     """Refuse what cannot be the moments of series that see each other."""
     checks = Checks(what)
     checks.facts(header, _COMPANIONS)

@@ -22,7 +22,7 @@ from varnn.data.panel import Panel
 from varnn.data.preparation import fill_gaps
 from varnn.errors import DataError
 from varnn.model.calendar import has_clock
-from varnn.model.fitted import Fitted, Tail
+from varnn.model.fitted import Fitted, LastRows
 from varnn.streaming.stream import Stream
 
 logger = logging.getLogger(__name__)
@@ -46,12 +46,12 @@ def continue_from_training(model: Fitted, panel: Panel) -> FloatArray:
     """
     pieces = []
     for index, name in enumerate(panel.ids):
-        if name not in model.tails and not (panel.n_series == 1 == len(model.tails)):
+        if name not in model.last_rows and not (panel.n_series == 1 == len(model.last_rows)):
             raise DataError(
                 f"without labels a prediction goes on after the training rows of its series; series "
                 f"{name!r} was not trained on. Give labels: predict(X, y), or predict(panel)."
             )
-        tail = model.tails.get(name) or next(iter(model.tails.values()))
+        tail = model.last_rows.get(name) or next(iter(model.last_rows.values()))
         rows = slice(panel.starts[index], panel.starts[index + 1])
         if tail.time is not None and has_clock(panel.time) and panel.time is not None:
             begun, ended = panel.time[rows][0], tail.time[-1]
@@ -68,14 +68,16 @@ def continue_from_training(model: Fitted, panel: Panel) -> FloatArray:
     return np.concatenate(pieces)
 
 
-def continued(model: Fitted, tail: Tail, inputs: FloatArray, time: npt.NDArray[Any] | None) -> DoubleArray:
+def continued(
+    model: Fitted, tail: LastRows, inputs: FloatArray, time: npt.NDArray[Any] | None
+) -> DoubleArray:
     """Go on after the last training rows of one series."""
     known = len(tail.target)
     least, most = model.labels_known
     low, high = np.fmin.reduce(tail.target, initial=least), np.fmax.reduce(tail.target, initial=most)
     room = WIDENED * (high - low)
     joined = Panel.from_arrays(np.concatenate([tail.inputs, inputs]), None)
-    filled = fill_gaps(joined, model.recipe.fill, model.recipe.lead).inputs
+    filled = fill_gaps(joined, model.pipeline.fill, model.pipeline.lead).inputs
     times: Any = [None] * len(filled)
     if tail.time is not None and time is not None:
         times = np.concatenate([tail.time, time.astype(tail.time.dtype)])

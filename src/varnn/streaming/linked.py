@@ -12,7 +12,7 @@ seen as it was before. ::
     b: x   predict        sees a as a did itself
 
 Who will have a row at a moment cannot be known at its first row. The series of the moment before are taken to
-come again, unless the caller says who comes (:meth:`Companions.together`): then the numbers are those of
+come again, unless the caller says who comes (:meth:`LinkedStreams.together`): then the numbers are those of
 ``model.predict`` whoever is missing.
 """
 
@@ -27,8 +27,8 @@ import numpy.typing as npt
 from varnn._types import DoubleArray, FloatArray
 from varnn.data.timestamps import moment as moment_of
 from varnn.errors import ConfigError, DataError
-from varnn.model.pipeline import Recipe, RecipeStream
-from varnn.streaming._snapshot_checks import check_companions
+from varnn.model.pipeline import FeaturePipeline, PipelineStream
+from varnn.streaming._snapshot_checks import check_linked
 from varnn.streaming.by_name import Streams
 from varnn.streaming.stream import Stream
 
@@ -61,11 +61,11 @@ class Others(NamedTuple):
         return cls(last, change, known > 0, innovation / judged if judged else math.nan)
 
 
-class RecipeAmongOthers(RecipeStream):
-    """A recipe at work on two series in step, of which the second stands for all the others."""
+class LinkedPipeline(PipelineStream):
+    """A pipeline at work on two series in step, of which the second stands for all the others."""
 
-    def __init__(self, recipe: Recipe, n_inputs: int) -> None:
-        super().__init__(recipe, 2, n_inputs)
+    def __init__(self, pipeline: FeaturePipeline, n_inputs: int) -> None:
+        super().__init__(pipeline, 2, n_inputs)
         if self.linear is None:
             raise ConfigError("peers=True needs linear=True. Fit the model anew.")
         self._labels = self.linear
@@ -99,12 +99,12 @@ class RecipeAmongOthers(RecipeStream):
         return super().observe(np.array([labels[0], np.nan]))[:1]
 
 
-class Companion(Stream):
-    """One series among others; made by :meth:`Companions.begin`."""
+class LinkedStream(Stream):
+    """One series among others; made by :meth:`LinkedStreams.begin`."""
 
-    group: "Companions"
+    group: "LinkedStreams"
     moment: Moment | None = None  # of its latest row
-    _recipe: RecipeAmongOthers
+    _pipeline: LinkedPipeline
 
     @property
     def has_had_its_turn(self) -> bool:
@@ -113,7 +113,7 @@ class Companion(Stream):
 
     def brings(self) -> DoubleArray:
         """Give what it brings into a moment after that of its latest row."""
-        return self._recipe.brings(waiting=self._open)
+        return self._pipeline.brings(waiting=self._open)
 
     def predict(
         self,
@@ -125,11 +125,11 @@ class Companion(Stream):
         """Predict as a stream does, seeing the others; moments must not go back."""
         with self._guard:
             place = self.group.place(self, time)
-            seen, self._recipe.others = self._recipe.others, place.others
+            seen, self._pipeline.others = self._pipeline.others, place.others
             try:
                 answer = super().predict(x, time=time, interval=interval)
             except Exception:  # what cannot be used changes nothing
-                self._recipe.others = seen
+                self._pipeline.others = seen
                 self._reopen()
                 raise
             self.moment = place.moment
@@ -145,23 +145,23 @@ class Companion(Stream):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Refuse to be copied without those it sees."""
-        raise TypeError("a series among others is copied with them: Companions.snapshot() and restore().")
+        raise TypeError("a series among others is copied with them: LinkedStreams.snapshot() and restore().")
 
-    def _recipe_stream(self, width: int) -> RecipeStream:
-        return RecipeAmongOthers(self.model.recipe, self.n_inputs)
+    def _pipeline_stream(self, width: int) -> PipelineStream:
+        return LinkedPipeline(self.model.pipeline, self.n_inputs)
 
 
 class Place(NamedTuple):
     """A series' place at a moment, before it is taken."""
 
     moment: Moment
-    brought: dict[Companion, DoubleArray]  # by each series of the moment
+    brought: dict[LinkedStream, DoubleArray]  # by each series of the moment
     total: DoubleArray  # of that
     own: DoubleArray  # what the series itself brings
     others: Others
 
 
-class Companions(Streams):
+class LinkedStreams(Streams):
     """Streams of a model with ``peers=True``, by the names of their series.
 
     Rows come in the order of time, and within a moment in any order. The moment of a row is its ``time``;
@@ -173,7 +173,7 @@ class Companions(Streams):
     >>> X = np.random.default_rng(0).normal(size=(80, 1))
     >>> panel = Panel.from_arrays(X, X[:, 0].cumsum(), series=["a"] * 40 + ["b"] * 40)
     >>> model = VARNNRegressor(peers=True, epochs=1, hidden_size=4).fit(panel)
-    >>> live, predictions = Companions(model), {"a": [], "b": []}
+    >>> live, predictions = LinkedStreams(model), {"a": [], "b": []}
     >>> live["a"], live["b"] = live.begin(), live.begin()
     >>> for row in range(40):
     ...     for name, first in (("a", 0), ("b", 40)):
@@ -183,26 +183,26 @@ class Companions(Streams):
     True
     """
 
-    kind = Companion
+    kind = LinkedStream
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self.now: Moment | None = None  # of the latest row of any series
-        self._brought: dict[Companion, DoubleArray] = {}  # into it, by those that are there or expected
+        self._brought: dict[LinkedStream, DoubleArray] = {}  # into it, by those that are there or expected
         self._total = _NOTHING
-        self._named: list[Companion] | None = None  # within `together`: those that come
+        self._named: list[LinkedStream] | None = None  # within `together`: those that come
         self._turn = 0  # and the round they come in
 
-    def begin(self) -> Companion:
+    def begin(self) -> LinkedStream:
         """Give the stream of a series that was not here before."""
-        one = Companion(self.model, workspace=self.workspace)
+        one = LinkedStream(self.model, workspace=self.workspace)
         one.group = self
         return one
 
     @contextmanager
     def together(self, names: Iterable[str]) -> Iterator[None]:
         """Within this context rows of one moment are predicted, of these series and no others."""
-        named = [one for name in names if isinstance(one := self.get(name), Companion)]
+        named = [one for name in names if isinstance(one := self.get(name), LinkedStream)]
         self._turn = self._round(any(one.has_had_its_turn for one in named))
         self._named = named  # a series that is new has nothing to bring
         try:
@@ -210,7 +210,7 @@ class Companions(Streams):
         finally:
             self._named = None
 
-    def place(self, one: Companion, time: Any) -> Place:
+    def place(self, one: LinkedStream, time: Any) -> Place:
         """Find out when a row is and what the others brought there; changes nothing."""
         moment = self._moment(one, time)
         brought, total = self._brought, self._total
@@ -224,22 +224,22 @@ class Companions(Streams):
             return Place(moment, brought, total, brought[one], Others.of(total - brought[one]))
         return Place(moment, brought, total, one.brings(), Others.of(total))
 
-    def take(self, one: Companion, place: Place) -> None:
+    def take(self, one: LinkedStream, place: Place) -> None:
         """Let a series be where it was placed."""
         self.now, self._brought, self._total = place.moment, place.brought, place.total
         if one not in self._brought:
             self._bring(one, place.own)
 
-    def label_came(self, one: Companion) -> None:
+    def label_came(self, one: LinkedStream) -> None:
         """Let the present moment see a label of an earlier one, which it was begun without."""
         if one.moment != self.now and one in self._brought:
             self._bring(one, one.brings())
 
-    def _bring(self, one: Companion, what: DoubleArray) -> None:
+    def _bring(self, one: LinkedStream, what: DoubleArray) -> None:
         self._total = self._total - self._brought.get(one, _NOTHING) + what
         self._brought[one] = what
 
-    def _moment(self, one: Companion, time: Any) -> Moment:
+    def _moment(self, one: LinkedStream, time: Any) -> Moment:
         """Give the moment of a row; refuse one that is over."""
         now = self.now
         if time is None:
@@ -273,24 +273,24 @@ class Companions(Streams):
         names = {one: name for name, one in self.items()}
         return {
             "now": self.now,
-            "moments": [one.moment for one in self.values() if isinstance(one, Companion)],
+            "moments": [one.moment for one in self.values() if isinstance(one, LinkedStream)],
             "brought": {names[one]: what.tolist() for one, what in self._brought.items() if one in names},
             "total": self._total.tolist(),  # as it was summed up: another order of sums rounds differently
         }
 
     def _take_over(self, facts: dict[str, Any], what: str) -> None:
-        check_companions(facts, what)
+        check_linked(facts, what)
 
         def moment(pair: Any) -> Moment | None:
             return None if pair is None else Moment(*pair)
 
         self.now = moment(facts["now"])
         for one, pair in zip(self.values(), facts["moments"], strict=True):
-            if isinstance(one, Companion):
+            if isinstance(one, LinkedStream):
                 one.group, one.moment = self, moment(pair)
         for name, what in facts["brought"].items():
             one = self[name]
-            if isinstance(one, Companion):
+            if isinstance(one, LinkedStream):
                 self._bring(one, np.array(what))
         if "total" in facts:  # older snapshots have none
             self._total = np.array(facts["total"])

@@ -33,7 +33,7 @@ from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.streaming._cell import Guard
 from varnn.streaming._journal import Answer, Entry, Group, Journal, Known, State, is_journal, make
 from varnn.streaming.by_name import Streams
-from varnn.streaming.linked import Companions
+from varnn.streaming.linked import LinkedStreams
 from varnn.streaming.messages import LONGEST_NAME, check, check_name, name_of, respond
 from varnn.streaming.stream import Stream
 
@@ -56,7 +56,7 @@ class Store:
         A fitted ``VARNNRegressor``, or its ``fitted_``.
     path
         File to keep everything in and to go on from; None for memory alone. A snapshot of ``Streams`` or
-        ``Companions`` there, as earlier versions wrote it, is taken over.
+        ``LinkedStreams`` there, as earlier versions wrote it, is taken over.
     in_memory
         Series held in memory, where there is a file.
     most_series
@@ -104,8 +104,8 @@ class Store:
         if min(in_memory, most_series, answers, most_together) < 1:
             raise ConfigError("in_memory, most_series, answers and most_together must be at least 1.")
         fitted = getattr(model, "fitted_", model)
-        self._linked = bool(fitted.recipe.peers)
-        self.streams: Streams = Companions(fitted) if self._linked else Streams(fitted)
+        self._linked = bool(fitted.pipeline.peers)
+        self.streams: Streams = LinkedStreams(fitted) if self._linked else Streams(fitted)
         self._in_memory, self._most_series, self._kept = in_memory, most_series, answers
         self._most_together = most_together
         self._watch = None if watch is None else dict(watch)
@@ -436,7 +436,7 @@ class Store:
                 self.streams[name_of(row)] = live
 
     def _together(self, asking: Sequence[Mapping[str, Any]]) -> Any:
-        if not asking or not isinstance(self.streams, Companions):
+        if not asking or not isinstance(self.streams, LinkedStreams):
             return nullcontext()
         return self.streams.together([name_of(one) for one in asking])
 

@@ -24,8 +24,8 @@ from varnn.model.adaptation import Adapter
 from varnn.model.fitted import Fitted
 from varnn.model.forecast import Forecast, Forecaster
 from varnn.model.forecast.recent import Recent
-from varnn.model.intervals import Interval, Tracker, check_levels, known_spread
-from varnn.model.pipeline import RecipeStream
+from varnn.model.intervals import Interval, Tracker, check_levels, known_error_scale
+from varnn.model.pipeline import PipelineStream
 from varnn.monitoring.monitor import Event, Monitor
 from varnn.persistence import model_file
 from varnn.streaming._cell import Workspace
@@ -131,7 +131,7 @@ class Stream:
         """
         levels = None if interval is None else check_levels(interval)
         if levels is not None:
-            known_spread(self.model.spread)
+            known_error_scale(self.model.error_scale)
         when = None if time is None else self._later(time)
         if not self._acquire(False):  # not `with self._guard`: that takes four times as long
             raise self._guard.error()
@@ -233,7 +233,7 @@ class Stream:
         variance change True
         """
         if coverage is not None:
-            known_spread(self.model.spread)
+            known_error_scale(self.model.error_scale)
         self.monitor = Monitor(self.n_series or 1, coverage=coverage, **settings)
         self.monitor.rows = self.steps  # events are counted as the stream's rows are
         self.events = []
@@ -261,8 +261,8 @@ class Stream:
     def _states(self) -> dict[str, npt.NDArray[Any]]:
         """Give the arrays of a snapshot, but for an x that waits for its label."""
         tensors = {"states": np.concatenate([block.state() for block in self._blocks], axis=-2)}
-        if self._recipe is not None:
-            tensors["recipe"] = self._recipe.state()
+        if self._pipeline is not None:
+            tensors["recipe"] = self._pipeline.state()
         if self._adapter is not None:
             tensors["adapter"] = self._adapter.state()
         if self._tracker is not None:
@@ -322,8 +322,8 @@ class Stream:
         self.last_time = None if last is None else read_back(last)
         for block, rows in zip(self._blocks, self._rows, strict=True):
             block.restore(tensors["states"][..., rows, :])
-        if self._recipe is not None:
-            self._recipe.restore(tensors["recipe"])
+        if self._pipeline is not None:
+            self._pipeline.restore(tensors["recipe"])
         if self._adapter is not None:
             self._adapter.restore(tensors["adapter"])
         if self._tracker is not None:
@@ -345,20 +345,20 @@ class Stream:
     def _lay_out(self) -> None:
         """Make the blocks of series, and buffers for what they take and give."""
         model, width = self.model, 1 if self.n_series is None else self.n_series
-        architecture, scaling = model.architecture, model.recipe.scaling
+        architecture, scaling = model.architecture, model.pipeline.scaling
         self._rows = [slice(first, min(first + _BLOCK, width)) for first in range(0, width, _BLOCK)]
         sizes = [rows.stop - rows.start for rows in self._rows]  # all alike, but for the last
         self._blocks = [self._workspace.block(size) for size in sizes]
         self._shape = (self.n_inputs,) if self.n_series is None else (width, self.n_inputs)
         self._x: FloatArray = np.zeros(self._shape)  # of the open step, gaps filled
         self._given: FloatArray = self._x  # as it came
-        self._known = np.broadcast_to(model.recipe.lead, self._shape).astype(np.float64)  # before
+        self._known = np.broadcast_to(model.pipeline.lead, self._shape).astype(np.float64)  # before
         self._time: np.datetime64 | None = None
-        # A model that takes x as it is needs no recipe, and a stream feels what it does not have to do.
-        plain = model.recipe.takes_rows_as_they_are
-        self._recipe = None if plain else self._recipe_stream(width)
+        # A model that takes x as it is needs no pipeline, and a stream feels what it does not have to do.
+        plain = model.pipeline.takes_rows_as_they_are
+        self._pipeline = None if plain else self._pipeline_stream(width)
         self._adapter = None if model.adaptation is None else Adapter(model.adaptation, width)
-        self._tracker = None if model.spread is None else Tracker(model.spread, width)
+        self._tracker = None if model.error_scale is None else Tracker(model.error_scale, width)
         self._recent = None
         if self.forecaster is not None:
             self._recent = Recent(self.forecaster.rows_kept, width, self.n_inputs)
@@ -368,9 +368,9 @@ class Stream:
         self._wide_flat = self._wide.reshape(-1)
         self._scaling, self._offset, self._scale = scaling, scaling.input_offset, scaling.input_scale
 
-    def _recipe_stream(self, width: int) -> RecipeStream:
+    def _pipeline_stream(self, width: int) -> PipelineStream:
         """Make what prepares the rows of so many series."""
-        return RecipeStream(self.model.recipe, width, self.n_inputs)
+        return PipelineStream(self.model.pipeline, width, self.n_inputs)
 
     def _later(self, time: Any) -> np.datetime64:
         """Read the time of a row; refuse one that is not after that of the row before."""
@@ -393,7 +393,7 @@ class Stream:
         if flat.dot(flat) <= LARGEST**-2:  # quicker than to look at each
             return x
         refuse_huge(x)
-        missing, fill = np.isnan(x), self.model.recipe.fill
+        missing, fill = np.isnan(x), self.model.pipeline.fill
         if fill not in ("forward", "zero") and missing.any():
             place = np.argwhere(missing)[0].tolist()
             raise DataError(
@@ -413,10 +413,10 @@ class Stream:
 
     def _advance(self, given: FloatArray, time: Any) -> None:
         """Prepare x, (D,) or (n, D), hand it to the blocks, and read their predictions."""
-        recipe, scaling = self._recipe, self._scaling
+        pipeline, scaling = self._pipeline, self._scaling
         try:
             x = self._without_gaps(given)
-            scaled = self._scaled(x if recipe is None else recipe.prepare(x, time))
+            scaled = self._scaled(x if pipeline is None else pipeline.prepare(x, time))
         except DataError:
             self._reopen()
             raise
@@ -433,8 +433,8 @@ class Stream:
                 if self._tracker is not None:
                     self._tracker.expect(hidden[0])
             self._answer = output * scaling.target_scale + scaling.target_offset
-            if recipe is not None:
-                self._answer = recipe.anchors.item(0) + self.model.share * self._answer
+            if pipeline is not None:
+                self._answer = pipeline.linear_predictions.item(0) + self.model.shrinkage * self._answer
             return
         answer = np.empty(self.n_series)
         for block, rows in zip(self._blocks, self._rows, strict=True):
@@ -448,13 +448,13 @@ class Stream:
             answer += self._adapter.correct(self._hidden, self._outputs)
         if self._tracker is not None:
             self._tracker.expect(self._hidden[0])
-        anchors = 0.0 if recipe is None else recipe.anchors
-        self._answer = self.model.recipe.restore(answer, anchors, self.model.share)
+        linear_predictions = 0.0 if pipeline is None else pipeline.linear_predictions
+        self._answer = self.model.pipeline.restore(answer, linear_predictions, self.model.shrinkage)
 
     def _reopen(self) -> None:
         """Prepare the open x again: another one, which could not be used, has taken its place."""
-        if self._open and self._recipe is not None:
-            self._recipe.prepare(self._x, self._time)
+        if self._open and self._pipeline is not None:
+            self._pipeline.prepare(self._x, self._time)
 
     def _interval(self, tracker: Tracker, levels: DoubleArray, *, several: bool) -> Interval:
         """Put bounds around the answer: one level loses its axis, and one series too."""
@@ -476,10 +476,10 @@ class Stream:
         return monitor.observe(innovation, np.where(np.isnan(errors), np.nan, covered))
 
     def _remember(self, labels: Any) -> None:
-        """Hand the labels to the blocks, in scaled units and less their anchors."""
+        """Hand the labels to the blocks, in scaled units and less their linear predictions."""
         scaling = self._scaling
-        if self._recipe is not None:
-            targets = self._recipe.observe(np.atleast_1d(labels))
+        if self._pipeline is not None:
+            targets = self._pipeline.observe(np.atleast_1d(labels))
             labels = targets.item(0) if self.n_series is None else targets
         if self.n_series is None:
             scaled = None

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from varnn._types import BoolArray, DoubleArray, IntArray
 from varnn.data.panel import Panel
 from varnn.model.forecast.bands import ENOUGH
-from varnn.model.forecast.rows import columns_of, last_rows, targets_ahead
+from varnn.model.forecast.rows import columns_of, series_ends, targets_ahead
 from varnn.model.linear import last_labels
 
 CHANGES = 24  # of the label, looked back on
@@ -33,7 +33,7 @@ _NUMBERS_AT_ONCE = 1 << 18  # that are in memory together: 2 MB
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
+class HorizonFeatures:
     """Rows as the regressions see them.
 
     Parameters
@@ -57,8 +57,10 @@ class Sight:
     mean: float
 
     @classmethod
-    def of(cls, panel: Panel, prepared: Panel, known: Sequence[str], *, blind: bool, mean: float) -> "Sight":
-        """Look at rows, and at what a recipe made of them; a blind one leaves the table's inputs out."""
+    def of(
+        cls, panel: Panel, prepared: Panel, known: Sequence[str], *, blind: bool, mean: float
+    ) -> "HorizonFeatures":
+        """Look at rows, and at what a pipeline made of them; a blind one leaves the table's inputs out."""
         columns = np.empty(0, np.int64) if blind else columns_of(panel, known)
         return cls(panel, prepared.inputs, columns, 0 if blind else panel.n_inputs, mean)
 
@@ -87,7 +89,7 @@ class Sight:
 
     @cached_property
     def _ends(self) -> tuple[IntArray, IntArray]:
-        return self.panel.first_rows, last_rows(self.panel)
+        return self.panel.first_rows, series_ends(self.panel)
 
     def last(self, rows: IntArray) -> DoubleArray:
         """Give the last label before some rows: (B,)."""
@@ -154,7 +156,7 @@ class DirectPart:
     scales: DoubleArray
 
     @classmethod
-    def fit(cls, training: Sight, validation: Sight | None, horizon: int) -> "DirectPart":
+    def fit(cls, training: HorizonFeatures, validation: HorizonFeatures | None, horizon: int) -> "DirectPart":
         """Fit every candidate on the latest training rows, and keep each distance's best on validation."""
         low, high = _range_of(training, horizon)
         moments = _moments(training, low, high, horizon)
@@ -169,18 +171,20 @@ class DirectPart:
             constants=np.array([constant for _, constant in chosen]),
             low=low,
             high=high,
-            scales=np.array([one.left(weights) for one, (weights, _) in zip(moments, chosen, strict=True)]),
+            scales=np.array(
+                [one.residual_deviation(weights) for one, (weights, _) in zip(moments, chosen, strict=True)]
+            ),
         )
 
-    def anchors(self, sight: Sight, rows: IntArray) -> DoubleArray:
-        """Give the anchors of the rows after some rows: (B, H - 1)."""
-        anchors = np.empty((len(rows), len(self.weights)))
-        regressors = sight.regressors(rows)
+    def linear_predictions(self, features: HorizonFeatures, rows: IntArray) -> DoubleArray:
+        """Give the linear predictions of the rows after some rows: (B, H - 1)."""
+        linear_predictions = np.empty((len(rows), len(self.weights)))
+        regressors = features.regressors(rows)
         for distance, (weights, constant) in enumerate(zip(self.weights, self.constants, strict=True), 1):
-            if distance == 1 or len(sight.known):
-                within = sight.toward(regressors, rows, distance).clip(self.low, self.high)
-            anchors[:, distance - 1] = within @ weights + constant
-        return anchors + sight.last(rows)[:, None]
+            if distance == 1 or len(features.known):
+                within = features.toward(regressors, rows, distance).clip(self.low, self.high)
+            linear_predictions[:, distance - 1] = within @ weights + constant
+        return linear_predictions + features.last(rows)[:, None]
 
 
 @dataclass(eq=False)
@@ -222,53 +226,53 @@ class _Moments:
         if self.count < 2:
             return [persistence] * (len(sets) * len(RIDGES) + 1)
         mean, wanted, covariance = self.means[:-1] + self.origin, self.means[-1], self.covariance
-        spread = np.sqrt(np.maximum(np.diagonal(covariance)[:-1], 0))
-        spread[spread <= 1e-9 * (1 + np.abs(mean))] = np.inf  # a constant column gets no weight
-        moments = covariance[:-1, :-1] / np.outer(spread, spread)
-        products = covariance[:-1, -1] / spread
+        deviation = np.sqrt(np.maximum(np.diagonal(covariance)[:-1], 0))
+        deviation[deviation <= 1e-9 * (1 + np.abs(mean))] = np.inf  # a constant column gets no weight
+        moments = covariance[:-1, :-1] / np.outer(deviation, deviation)
+        products = covariance[:-1, -1] / deviation
         found = []
         for kept in sets:
             for ridge in sorted(RIDGES, key=lambda one: one != RIDGES[1]):
                 system = moments[np.ix_(kept, kept)] + ridge * np.eye(int(kept.sum()))
                 weights = np.zeros(width)
                 weights[kept] = np.linalg.solve(system, products[kept])
-                weights /= spread
+                weights /= deviation
                 found.append((weights, float(wanted - weights @ mean)))
         return [*found, persistence]
 
-    def left(self, weights: DoubleArray) -> float:
+    def residual_deviation(self, weights: DoubleArray) -> float:
         """Give the standard deviation of what weights leave; 1 if they leave nothing."""
-        rest = np.append(-weights, 1.0)
-        return float(max(rest @ self.covariance @ rest, 0.0)) ** 0.5 or 1.0
+        signed = np.append(-weights, 1.0)
+        return float(max(signed @ self.covariance @ signed, 0.0)) ** 0.5 or 1.0
 
 
-def _range_of(sight: Sight, horizon: int) -> tuple[DoubleArray, DoubleArray]:
+def _range_of(features: HorizonFeatures, horizon: int) -> tuple[DoubleArray, DoubleArray]:
     """Give the range of each regressor, of those known in the future over all distances."""
-    low, high = np.full(sight.width, np.inf), np.full(sight.width, -np.inf)
-    for x, _, _ in _rows_toward(sight, horizon if len(sight.known) else 2):
+    low, high = np.full(features.width, np.inf), np.full(features.width, -np.inf)
+    for x, _, _ in _rows_toward(features, horizon if len(features.known) else 2):
         low, high = np.minimum(low, x.min(axis=0)), np.maximum(high, x.max(axis=0))
     nothing = low > high  # there was no row
     return np.where(nothing, 0, low), np.where(nothing, 0, high)
 
 
-def _moments(sight: Sight, low: DoubleArray, high: DoubleArray, horizon: int) -> list[_Moments]:
+def _moments(features: HorizonFeatures, low: DoubleArray, high: DoubleArray, horizon: int) -> list[_Moments]:
     """Give the moments of each distance."""
     moments: list[_Moments] = []
-    for x, distance, wanted in _rows_toward(sight, horizon):
+    for x, distance, wanted in _rows_toward(features, horizon):
         within = x.clip(low, high)
         if len(moments) < distance:
             moments.append(_Moments.about(within.mean(axis=0)))
         moments[distance - 1].add(within, wanted)
-    blank = np.zeros(sight.width)  # of no rows at all
+    blank = np.zeros(features.width)  # of no rows at all
     return moments or [_Moments.about(blank) for _ in range(horizon - 1)]
 
 
 def _errors(
-    sight: Sight, low: DoubleArray, high: DoubleArray, candidates: list[Any]
+    features: HorizonFeatures, low: DoubleArray, high: DoubleArray, candidates: list[Any]
 ) -> tuple[DoubleArray, IntArray]:
     """Give the squared error of each candidate at each distance, (H - 1, C), and over how many rows."""
     sums, counts = np.zeros((len(candidates), len(candidates[0]))), np.zeros(len(candidates), np.int64)
-    for x, distance, wanted in _rows_toward(sight, len(candidates) + 1):
+    for x, distance, wanted in _rows_toward(features, len(candidates) + 1):
         weights, constants = zip(*candidates[distance - 1], strict=True)
         known = ~np.isnan(wanted)
         guesses = x.clip(low, high)[known] @ np.column_stack(weights) + np.array(constants)
@@ -287,9 +291,9 @@ def _best(sums: DoubleArray, counts: IntArray) -> IntArray:
     return np.asarray(np.where(worth >= ENOUGH, own, pooled))
 
 
-def _rows_toward(sight: Sight, horizon: int) -> Iterator[tuple[DoubleArray, int, DoubleArray]]:
+def _rows_toward(features: HorizonFeatures, horizon: int) -> Iterator[tuple[DoubleArray, int, DoubleArray]]:
     """Go through the latest rows: regressors (a buffer), distance and wanted change, NaN where unknown."""
-    for rows in sight.chunks(sight.latest()):
-        regressors, wanted = sight.regressors(rows), sight.changes_ahead(rows, horizon)
+    for rows in features.chunks(features.latest()):
+        regressors, wanted = features.regressors(rows), features.changes_ahead(rows, horizon)
         for distance in range(1, horizon):
-            yield sight.toward(regressors, rows, distance), distance, wanted[:, distance - 1]
+            yield features.toward(regressors, rows, distance), distance, wanted[:, distance - 1]

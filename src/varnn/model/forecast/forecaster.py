@@ -15,8 +15,8 @@ from varnn.data.rules import optional, whole
 from varnn.errors import ConfigError, DataError
 from varnn.model.fitted import Fitted
 from varnn.model.forecast.bands import Bands, adjusted
-from varnn.model.forecast.direct import CHANGES, DirectPart, Sight
-from varnn.model.forecast.rows import columns_of, coming_times, extended, foreseen, targets_ahead
+from varnn.model.forecast.direct import CHANGES, DirectPart, HorizonFeatures
+from varnn.model.forecast.rows import columns_of, coming_times, extended, inputs_known_before, targets_ahead
 from varnn.model.intervals import check_levels
 from varnn.network.cell import look_ahead
 
@@ -51,16 +51,16 @@ class Forecast:
         return int(self.prediction.shape[1])
 
 
-class Outlook(NamedTuple):
+class ForecastParts(NamedTuple):
     """Forecasts from before each row, with the network's part apart: for N rows and H distances."""
 
-    anchors: DoubleArray  # (N, H): the linear part
+    linear_predictions: DoubleArray  # (N, H): the linear part
     added: DoubleArray  # (N, H): by the network
     movement: DoubleArray  # (N,): how much labels had moved
 
-    def forecasts(self, shares: DoubleArray) -> DoubleArray:
-        """Add shares (H,) of the network's part: (N, H)."""
-        return self.anchors + shares * self.added
+    def forecasts(self, shrinkage: DoubleArray) -> DoubleArray:
+        """Add shrinkage (H,) of the network's part: (N, H)."""
+        return self.linear_predictions + shrinkage * self.added
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -70,12 +70,13 @@ class Forecaster:
     Parameters
     ----------
     network
-        Sees rows as `varnn.model.forecast.rows.foreseen` shows them; predicts each, and the rows after it.
+        Sees rows as `varnn.model.forecast.rows.inputs_known_before` shows them; predicts each, and the rows
+        after it.
     known
         Names of the inputs that are known in the future.
     direct
         What its heads' outputs are added to.
-    shares
+    shrinkage
         How much of each head's output is added, from 0 to 1: (H,).
     bands
         How far off it was on validation rows; None without any.
@@ -84,7 +85,7 @@ class Forecaster:
     network: Fitted
     known: tuple[str, ...]
     direct: DirectPart
-    shares: DoubleArray
+    shrinkage: DoubleArray
     bands: Bands | None = None
 
     @property
@@ -133,25 +134,27 @@ class Forecaster:
         first = rows.starts[1:] - self.horizon  # row T + 1 of each series
         time = None if panel.time is None else coming_times(recent, steps)
         if interval is None:
-            return Forecast(ids=panel.ids, time=time, prediction=self.backcast(rows)[first, :steps])
+            return Forecast(
+                ids=panel.ids, time=time, prediction=self.historical_forecasts(rows)[first, :steps]
+            )
         levels = check_levels(interval)
-        prediction, lower, upper = (one[first, :steps] for one in self.backcast_intervals(rows, levels))
+        prediction, lower, upper = (one[first, :steps] for one in self.historical_intervals(rows, levels))
         if not isinstance(interval, Sequence | np.ndarray):
             lower, upper = lower[:, :, 0], upper[:, :, 0]
         return Forecast(ids=panel.ids, time=time, prediction=prediction, lower=lower, upper=upper)
 
     def linear_alone(self) -> "Forecaster":
         """Leave the network out."""
-        return replace(self, shares=np.zeros(self.horizon))
+        return replace(self, shrinkage=np.zeros(self.horizon))
 
-    def backcast(self, panel: Panel) -> DoubleArray:
+    def historical_forecasts(self, panel: Panel) -> DoubleArray:
         """Forecast from before each row, as if it and all later ones had not come yet: (N, H).
 
         Column k is about row t + k. Inputs known in the future are taken from the rows themselves.
         """
-        return self.outlook(panel).forecasts(self.shares)
+        return self.parts(panel).forecasts(self.shrinkage)
 
-    def backcast_intervals(
+    def historical_intervals(
         self, panel: Panel, levels: DoubleArray
     ) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
         """Forecast from before each row with bounds: (N, H), (N, H, L) and (N, H, L)."""
@@ -160,9 +163,9 @@ class Forecaster:
                 "this model does not know how large its errors are: intervals need validation rows and "
                 "intervals=True when fitting."
             )
-        outlook = self.outlook(panel)
-        predictions = outlook.forecasts(self.shares)
-        lower, upper = self.bands.reach(outlook.movement, levels)
+        parts = self.parts(panel)
+        predictions = parts.forecasts(self.shrinkage)
+        lower, upper = self.bands.reach(parts.movement, levels)
         outcomes = np.column_stack([panel.target, targets_ahead(panel, self.horizon)])
         outcomes -= predictions
         for begin, end in pairwise(panel.starts):
@@ -178,22 +181,22 @@ class Forecaster:
         upper += predictions[:, :, None]
         return predictions, lower, upper
 
-    def outlook(self, panel: Panel) -> "Outlook":
+    def parts(self, panel: Panel) -> "ForecastParts":
         """Look ahead from before each row, with the linear part and the network apart."""
-        rows, network, direct = foreseen(panel, self.known), self.network, self.direct
+        rows, network, direct = inputs_known_before(panel, self.known), self.network, self.direct
         prepared = network.prepared(rows)
-        blind = network.recipe.blind
-        plausible = network.recipe.plausible(rows)  # as the rows prepared are
-        sight = Sight.of(plausible, prepared.panel, self.known, blind=blind, mean=direct.mean)
-        anchors, added = np.empty((len(panel), self.horizon)), np.empty((len(panel), self.horizon))
-        anchors[:, 0] = prepared.anchors
-        for some in sight.chunks(np.arange(len(panel))):
-            anchors[some, 1:] = direct.anchors(sight, some)
-        for piece in network.pieces(prepared.panel):
-            added[piece.rows, 0] = network.recipe.scaling.restore(piece.output)
-            later = look_ahead(network.weights, piece.hidden).mean(axis=0, dtype=np.float64)
-            added[piece.rows, 1:] = direct.scales * later
-        return Outlook(anchors, added, sight.movement)
+        blind = network.pipeline.blind
+        plausible = network.pipeline.plausible(rows)  # as the rows prepared are
+        features = HorizonFeatures.of(plausible, prepared.panel, self.known, blind=blind, mean=direct.mean)
+        linear_predictions, added = np.empty((len(panel), self.horizon)), np.empty((len(panel), self.horizon))
+        linear_predictions[:, 0] = prepared.linear_predictions
+        for some in features.chunks(np.arange(len(panel))):
+            linear_predictions[some, 1:] = direct.linear_predictions(features, some)
+        for chunk in network.scored_chunks(prepared.panel):
+            added[chunk.rows, 0] = network.pipeline.scaling.restore(chunk.output)
+            later = look_ahead(network.weights, chunk.hidden).mean(axis=0, dtype=np.float64)
+            added[chunk.rows, 1:] = direct.scales * later
+        return ForecastParts(linear_predictions, added, features.movement)
 
     def _recent(self, panel: Panel) -> Panel:
         """Keep the end of each series; its first row gets the last label known, if it has none of its own."""

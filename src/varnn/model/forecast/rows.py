@@ -13,7 +13,7 @@ from varnn.data.panel import Panel
 from varnn.errors import DataError
 
 
-def foreseen(panel: Panel, known: Sequence[str]) -> Panel:
+def inputs_known_before(panel: Panel, known: Sequence[str]) -> Panel:
     """Show each row the inputs of the row before it, but those known in the future as they are.
 
     The first row of a series has none before it, and keeps its own.
@@ -21,7 +21,7 @@ def foreseen(panel: Panel, known: Sequence[str]) -> Panel:
     Examples
     --------
     >>> panel = Panel.from_arrays([[1.0, 5.0], [2.0, 6.0]], [0.0, 0.0], input_names=["wind", "tariff"])
-    >>> foreseen(panel, ["tariff"]).inputs.tolist()
+    >>> inputs_known_before(panel, ["tariff"]).inputs.tolist()
     [[1.0, 5.0], [1.0, 6.0]]
     """
     before = np.maximum(np.arange(len(panel)) - 1, panel.first_rows)
@@ -103,7 +103,7 @@ def refuse_too_far(training: Panel, horizon: int, held_out: float = 0.0) -> None
     )
 
 
-def last_rows(panel: Panel) -> IntArray:
+def series_ends(panel: Panel) -> IntArray:
     """Give, for each row, the row at which its series ends."""
     return np.repeat(panel.starts[1:] - 1, panel.lengths)
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from varnn.data.chunks import stretches
+from varnn.data.chunks import chunks
 from varnn.data.panel import Panel
 from varnn.data.windows import Rows, window_ends
 from varnn.errors import DataError
@@ -53,7 +53,7 @@ class Judge:
         self.parts = []
         # Looking ahead, hidden layers are needed: of so many rows at a time.
         most = len(panel) if ahead is None else _HIDDEN_AT_ONCE
-        for one in stretches(panel, most=most, lead=window - 1):
+        for one in chunks(panel, most=most, lead=window - 1):
             first, last = np.searchsorted(scored, [one.rows.start, one.rows.stop])
             here = scored[first:last]
             arrays: tuple[Any, Any, Any] = (one.panel.inputs, one.panel.target, one.panel.first_rows)

@@ -54,7 +54,7 @@ class Value:
         pads[axes + axis] = 1
         return self.graph.node("Pad", self, pads)
 
-    def spread(self, *axes: int) -> "Value":
+    def unsqueeze(self, *axes: int) -> "Value":
         """Add axes of length one."""
         return self.graph.node("Unsqueeze", self, np.array(axes))
 

@@ -48,8 +48,8 @@ def step(model: Fitted, description: str = "") -> "onnx.ModelProto":
     description
         Text to keep in the file.
     """
-    recipe, scaling = model.recipe, model.recipe.scaling
-    if recipe.peers:
+    pipeline, scaling = model.pipeline, model.pipeline.scaling
+    if pipeline.peers:
         raise ConfigError(
             "a model whose series see each other (peers=True) has no step of its own for each series, and "
             "cannot be exported to ONNX. Fit one with peers=False, or stream it from Python."
@@ -57,17 +57,17 @@ def step(model: Fitted, description: str = "") -> "onnx.ModelProto":
     graph = Graph()
     columns = [graph.input("x", [len(model.input_names)])] if model.input_names else []
     label = graph.input("y_previous")
-    if recipe.blind:
+    if pipeline.blind:
         columns = []
-    if recipe.clock:
-        columns.append(_clock(graph, recipe.clock))
+    if pipeline.clock:
+        columns.append(_clock(graph, pipeline.clock))
 
-    linear = None if recipe.linear is None else _Linear(graph, recipe.linear)
+    linear = None if pipeline.linear is None else _Linear(graph, pipeline.linear)
     network = _Network(graph, model)
     readout = None if model.adaptation is None else _Readout(graph, model.adaptation)
 
-    if recipe.labels is not None:
-        label = _plausible(graph, recipe.labels, label)
+    if pipeline.labels is not None:
+        label = _plausible(graph, pipeline.labels, label)
     target = label if linear is None else linear.observe(label)
     level = ((target - scaling.target_offset) / scaling.target_scale).clip(-LIMIT, LIMIT)
     missing = label.is_missing()
@@ -85,8 +85,8 @@ def step(model: Fitted, description: str = "") -> "onnx.ModelProto":
     output = outputs.mean(axis=1)
     if readout is not None:
         output = output + readout.correct(hidden, outputs)
-    prediction = (output * scaling.target_scale + scaling.target_offset) * model.share
-    graph.output("prediction", prediction if linear is None else prediction + linear.anchor)
+    prediction = (output * scaling.target_scale + scaling.target_offset) * model.shrinkage
+    graph.output("prediction", prediction if linear is None else prediction + linear.prediction)
     return graph.model(
         producer_version=version("varnn"),
         description=description,
@@ -114,7 +114,7 @@ def _clock(graph: Graph, cycles: tuple[Cycle, ...]) -> Value:
             columns += [twice.apply("Sin"), twice.apply("Cos")]
         else:
             columns.append(passed.at_least(np.int64(_SATURDAY)).cast(np.float64))
-    return graph.join(*(one.spread(1) for one in columns))
+    return graph.join(*(one.unsqueeze(1) for one in columns))
 
 
 def _plausible(graph: Graph, rule: LabelFilter, label: Value) -> Value:
@@ -142,14 +142,14 @@ def _plausible(graph: Graph, rule: LabelFilter, label: Value) -> Value:
         shifted.where(size * TIMES, grown),
         shifted.where(0.0, age),
     )
-    graph.carry("labels", graph.join(*(one.spread(1) for one in parts)))
+    graph.carry("labels", graph.join(*(one.unsqueeze(1) for one in parts)))
     return taken.where(label, np.float64(np.nan))
 
 
 class _Linear:
     """The linear part of n series in step.
 
-    What a row of inputs adds to its own anchor and to those of coming rows is one product. The first row
+    What a row of inputs adds to its own prediction and to those of coming rows is one product. The first row
     of a series also stands in for those before it, so that its own product has sums in place of terms.
     """
 
@@ -162,17 +162,17 @@ class _Linear:
         self.of_inputs: DoubleArray = np.zeros((part.of_inputs.shape[1], lags + 1))
         self.of_inputs[:, : len(part.of_inputs)] = part.of_inputs.T
         packed = graph.state("linear", [lags + 5], np.float64)
-        self.begun, self.known, self.last, self.anchor = (packed[column] for column in range(4))
+        self.begun, self.known, self.last, self.prediction = (packed[column] for column in range(4))
         self.ahead = packed.between(4, lags + 5, axis=1)
 
     def observe(self, label: Value) -> Value:
-        """Take in labels (n,); give what the anchors left of them."""
-        rest, missing = label - self.anchor, label.is_missing()
+        """Take in labels (n,); give what the linear predictions left of them."""
+        residual, missing = label - self.prediction, label.is_missing()
         change = missing.where(0.0, label - self.last) * self.known
-        self.ahead = self.ahead + change.spread(1) * self.of_changes
+        self.ahead = self.ahead + change.unsqueeze(1) * self.of_changes
         self.last = missing.where(self.last, label)
         self.known = missing.where(self.known, 1.0)
-        return rest
+        return residual
 
     def predict(self, columns: list[Value]) -> list[Value]:
         """Anchor rows with these inputs; give the inputs that the network sees besides: last label, step."""
@@ -183,16 +183,16 @@ class _Linear:
                 inputs = self.graph.node("Max", inputs, part.input_low)
                 inputs = self.graph.node("Min", inputs, part.input_high)
             sums = self.of_inputs[:, ::-1].cumsum(axis=1)[:, ::-1]
-            begun = self.begun.spread(1).cast(np.bool_)
+            begun = self.begun.unsqueeze(1).cast(np.bool_)
             self.ahead = self.ahead + begun.where(inputs @ self.of_inputs, inputs @ sums)
         last = self.known.cast(np.bool_).where(self.last, part.mean)
         pull = last.clip(part.low, part.high) * part.of_last
-        self.anchor = last + pull + part.constant + self.ahead[0]
+        self.prediction = last + pull + part.constant + self.ahead[0]
         later = self.ahead.between(1, self.of_changes.size, axis=1).padded(axis=1, axes=2)
         begun = self.known * 0.0 + 1.0  # as many ones as there are series
-        packed = [one.spread(1) for one in (begun, self.known, self.last, self.anchor)]
+        packed = [one.unsqueeze(1) for one in (begun, self.known, self.last, self.prediction)]
         self.graph.carry("linear", self.graph.join(*packed, later))
-        return [last.spread(1), (self.anchor - last).spread(1)]
+        return [last.unsqueeze(1), (self.prediction - last).unsqueeze(1)]
 
 
 class _Network:
@@ -217,8 +217,8 @@ class _Network:
     def observe(self, level: Value, missing: Value) -> None:
         """Take in labels in scaled units (n,), and begin a window."""
         if self.remembers:
-            error = level.cast(np.float32).spread(1, 2, 3) - self.expected
-            held = missing.spread(1, 2, 3).where(self.memory, self._remembered(error))
+            error = level.cast(np.float32).unsqueeze(1, 2, 3) - self.expected
+            held = missing.unsqueeze(1, 2, 3).where(self.memory, self._remembered(error))
             self.memory = held.padded(axis=2, axes=4)
         if self.recalls:  # needs no label
             self.activation = self.activation.padded(axis=2, axes=4)
@@ -237,7 +237,7 @@ class _Network:
         fusion = self.weights.fusion
         terms = []
         if x is not None:
-            terms.append(x.spread(1, 2) @ fusion[:, :inputs])
+            terms.append(x.unsqueeze(1, 2) @ fusion[:, :inputs])
         if self.remembers:
             terms.append(self.memory @ fusion[:, inputs:memory])
         if self.recalls:
@@ -273,19 +273,19 @@ class _Readout:
 
     def learn(self, target: Value, missing: Value) -> None:
         """Learn from targets (n,)."""
-        how, alone = self.adaptation, missing.spread(1)
+        how, alone = self.adaptation, missing.unsqueeze(1)
         step, bound = 1 - how.forgetting, _BOUND * how.noise**0.5
         corrections = (self.change * self.features).sum(axis=2)
-        errors = (target.spread(1) - self.outputs - corrections).clip(-bound, bound)
+        errors = (target.unsqueeze(1) - self.outputs - corrections).clip(-bound, bound)
         # Products of a row with the gain, member by member: (n, E, 1, K + 1) with (E, K + 1, K + 1).
-        directions = (self.features.spread(2) @ how.gain).sum(axis=2)  # q
+        directions = (self.features.unsqueeze(2) @ how.gain).sum(axis=2)  # q
         gain = errors * step / ((directions * self.features).sum(axis=2) * step + 1.0)
-        changed = self.change * _LEAK + directions * gain.spread(2)
-        self.change = alone.spread(2).where(self.change, changed)
+        changed = self.change * _LEAK + directions * gain.unsqueeze(2)
+        self.change = alone.unsqueeze(2).where(self.change, changed)
         correction = corrections.mean(axis=1)
         error = (target - self.outputs.mean(axis=1)).clip(-how.judged, how.judged)
         gain = error * correction
-        news = [one.spread(1) for one in (gain, correction * correction, gain * gain)]
+        news = [one.unsqueeze(1) for one in (gain, correction * correction, gain * gain)]
         memory = np.array([_GUARD, _GUARD, _SOON, _SOON, _SOON])
         self.sums = alone.where(self.sums, self.sums * memory + self.graph.join(*news[:2], *news))
 
