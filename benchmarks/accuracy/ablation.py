@@ -1,6 +1,6 @@
-"""What wins and why: the steps from the paper's model to the default, one rung each, on real data.
+"""What wins and why: the steps from the paper's model to the default, one step each, on real data.
 
-Every rung is fitted on the training part, chooses on the validation part and is scored once on the test
+Every step is fitted on the training part, chooses on the validation part and is scored once on the test
 part (`varnn.evaluation`, honest protocol), beside persistence, correct ARX and boosting on lags.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.accuracy.ablation_steps import DATA, DRAW_NOTHING, RUNGS
+from benchmarks.accuracy.ablation_steps import ABLATION_STEPS, DATA, DRAW_NOTHING
 from varnn import datasets, evaluation
 from varnn._types import BoolArray, FloatArray
 from varnn.data.files import write_atomically
@@ -28,8 +28,8 @@ from varnn.evaluation.significance import diebold_mariano
 from varnn.report.provenance import provenance
 
 
-def parts_of(name: str) -> Parts:
-    """Cut a data set for the ladder: in time, BIDMC by records.
+def cut_dataset(name: str) -> Parts:
+    """Cut a data set for the ablation: in time, BIDMC by records.
 
     ``beijing`` is in the paper's preparation, which looks ahead when it fills gaps; ``beijing, causal``
     leaves missing targets missing and unscored.
@@ -48,13 +48,13 @@ def parts_of(name: str) -> Parts:
 
 
 @dataclass(frozen=True, eq=False)
-class Climbed:
-    """How one rung did from one seed: error in the paper's unit, predictions of the scored rows.
+class AblationScore:
+    """How one step did from one seed: error in the paper's unit, predictions of the scored rows.
 
     ``memory`` is the largest size of the process that fitted it, in MB, data and libraries included.
     """
 
-    rung: str
+    step: str
     seed: int
     mse: float
     seconds: float
@@ -71,38 +71,38 @@ def scored_rows(parts: Parts) -> BoolArray:
     return parts.scored() & (place >= evaluation.PAPER_WINDOW - 1)
 
 
-def score(data: str, rung: str, seed: int) -> Climbed:
-    """Fit one rung from one seed, and score it."""
-    (one,) = (each for each in RUNGS if each.name == rung)
-    parts = parts_of(data)
+def score(data: str, step: str, seed: int) -> AblationScore:
+    """Fit one step from one seed, and score it."""
+    (one,) = (each for each in ABLATION_STEPS if each.name == step)
+    parts = cut_dataset(data)
     rows = scored_rows(parts)
     model = one.make(seed)
     began = time.perf_counter()
     model.fit(parts.train, validation=parts.validation)
     seconds = time.perf_counter() - began
-    predictions = evaluation.judge(parts, rows, model)
+    predictions = evaluation.predict_scored_rows(parts, rows, model)
     mse = float(np.mean(np.square(parts.lead_in.target[rows] - predictions))) / parts.unit**2
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return Climbed(rung, seed, mse, seconds, memory, predictions)
+    return AblationScore(step, seed, mse, seconds, memory, predictions)
 
 
-def climb(
+def run(
     data: Sequence[str] = DATA,
-    rungs: Sequence[str] | None = None,
+    steps: Sequence[str] | None = None,
     *,
     seeds: int = 3,
     workers: int = 2,
     cache: Path | None = None,
-    on_score: Callable[[str, Climbed], None] | None = None,
-) -> dict[str, list[Climbed]]:
-    """Score rungs on data sets from several seeds, as many at a time as there are workers.
+    on_score: Callable[[str, AblationScore], None] | None = None,
+) -> dict[str, list[AblationScore]]:
+    """Score steps on data sets from several seeds, as many at a time as there are workers.
 
     Parameters
     ----------
-    data, rungs
-        By name; all rungs that fit a data set by default.
+    data, steps
+        By name; all steps that fit a data set by default.
     seeds
-        2025, 2026, ..; a rung that draws nothing runs once.
+        2025, 2026, ..; a step that draws nothing runs once.
     workers
         Processes, of one thread each.
     cache
@@ -110,10 +110,10 @@ def climb(
     on_score
         Called with the data set and each score.
     """
-    jobs = _jobs(data, rungs, seeds)
-    done: dict[str, list[Climbed]] = {name: [] for name in data}
+    jobs = _jobs(data, steps, seeds)
+    done: dict[str, list[AblationScore]] = {name: [] for name in data}
 
-    def keep(job: tuple[str, str, int], one: Climbed) -> None:
+    def keep(job: tuple[str, str, int], one: AblationScore) -> None:
         done[job[0]].append(one)
         if on_score is not None:
             on_score(job[0], one)
@@ -136,39 +136,39 @@ def climb(
     return done
 
 
-def count(data: Sequence[str], rungs: Sequence[str] | None, seeds: int) -> int:
-    """Count the fits of a climb."""
-    return len(_jobs(data, rungs, seeds))
+def count(data: Sequence[str], steps: Sequence[str] | None, seeds: int) -> int:
+    """Count the fits of a run."""
+    return len(_jobs(data, steps, seeds))
 
 
-def _jobs(data: Sequence[str], rungs: Sequence[str] | None, seeds: int) -> list[tuple[str, str, int]]:
+def _jobs(data: Sequence[str], steps: Sequence[str] | None, seeds: int) -> list[tuple[str, str, int]]:
     return [
-        (name, rung.name, 2025 + number)
+        (name, step.name, 2025 + number)
         for name in data
-        for rung in RUNGS
-        if name in rung.only and (rungs is None or rung.name in rungs)
-        for number in range(1 if rung.name in DRAW_NOTHING else seeds)
+        for step in ABLATION_STEPS
+        if name in step.only and (steps is None or step.name in steps)
+        for number in range(1 if step.name in DRAW_NOTHING else seeds)
     ]
 
 
-def result(climbed: dict[str, list[Climbed]]) -> dict[str, Any]:
-    """Turn scores into what is kept: a line per data set and rung, and where it was measured."""
+def result(scores: dict[str, list[AblationScore]]) -> dict[str, Any]:
+    """Turn scores into what is kept: a line per data set and step, and where it was measured."""
     lines = []
-    for name, every in climbed.items():
-        parts = parts_of(name)
+    for name, every in scores.items():
+        parts = cut_dataset(name)
         truth = parts.lead_in.target[scored_rows(parts)]
-        naive = next((one.mse for one in every if one.rung == "persistence"), np.nan)
-        squares = {(one.rung, one.seed): np.square(truth - one.predictions) / parts.unit**2 for one in every}
-        for rung in RUNGS:
-            ours = sorted((one for one in every if one.rung == rung.name), key=lambda one: one.seed)
+        naive = next((one.mse for one in every if one.step == "persistence"), np.nan)
+        squares = {(one.step, one.seed): np.square(truth - one.predictions) / parts.unit**2 for one in every}
+        for step in ABLATION_STEPS:
+            ours = sorted((one for one in every if one.step == step.name), key=lambda one: one.seed)
             if not ours:
                 continue
             errors = np.array([one.mse for one in ours])
             timed = any(np.isfinite(one.seconds) for one in ours)
             line: dict[str, Any] = {
                 "data": name,
-                "rung": rung.name,
-                "adds": rung.adds,
+                "step": step.name,
+                "adds": step.adds,
                 "seeds": len(ours),
                 "mse": float(errors.mean()),
                 "spread": float(errors.std(ddof=1)) if len(errors) > 1 else 0.0,
@@ -180,12 +180,12 @@ def result(climbed: dict[str, list[Climbed]]) -> dict[str, Any]:
             }
             for other in ("ARX", "boosting"):
                 beside = squares.get((other, 2025), squares.get((f"{other}, 4 lags", 2025)))
-                if beside is None or other == rung.name:
+                if beside is None or other == step.name:
                     continue
                 line[f"against {other}"] = float(errors.mean() / beside.mean() - 1)
                 # The least convincing seed speaks for all of them.
                 line[f"p against {other}"] = max(
-                    diebold_mariano(squares[rung.name, one.seed], beside) for one in ours
+                    diebold_mariano(squares[step.name, one.seed], beside) for one in ours
                 )
             lines.append(line)
     return {"command": "python -m benchmarks ablation", **provenance(), "lines": lines}
@@ -201,14 +201,14 @@ def _place(cache: Path, job: tuple[str, str, int]) -> Path:
     return cache / ("-".join(str(part).replace(" ", "_").replace(",", "") for part in job) + ".npz")
 
 
-def _recall(cache: Path | None, job: tuple[str, str, int]) -> Climbed | None:
+def _recall(cache: Path | None, job: tuple[str, str, int]) -> AblationScore | None:
     if cache is None or not _place(cache, job).exists():
         return None
     with np.load(_place(cache, job)) as kept:
-        return Climbed(**json.loads(str(kept["facts"])), predictions=kept["predictions"])
+        return AblationScore(**json.loads(str(kept["facts"])), predictions=kept["predictions"])
 
 
-def _remember(cache: Path | None, job: tuple[str, str, int], one: Climbed) -> None:
+def _remember(cache: Path | None, job: tuple[str, str, int], one: AblationScore) -> None:
     if cache is None:
         return
     facts = {field.name: getattr(one, field.name) for field in fields(one) if field.name != "predictions"}

@@ -1,11 +1,11 @@
-"""Saved scores of the ladder -> the page "What wins, and why"; no figure on it is typed by hand."""
+"""Saved scores of the ablation -> the page "What wins, and why"; no figure on it is typed by hand."""
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.accuracy.ablation_steps import RUNGS
+from benchmarks.accuracy.ablation_steps import ABLATION_STEPS
 from varnn.data.files import write_atomically
 from varnn.errors import DataError
 
@@ -34,8 +34,8 @@ WHY = """
 ## Why
 
 - **RM, ARM+AM** are the published networks: they see five rows, in min-max units.
-- **Longer**: 24 rows of context, of which the second half is graded, so that a tenth of the windows teaches
-  about as much; standard scaling; a cosine schedule.
+- **Longer**: 24 rows of context, whose second half is in the loss, so that a tenth of the windows
+  teaches about as much; standard scaling; a cosine schedule.
 - **Averaged**: what is judged and kept is a running mean of the weights over the last hundred steps or so,
   which allows twice the learning rate.
 - **Linear part**: a ridge ARX whose lags and strength validation chooses; the network learns what it leaves.
@@ -74,32 +74,32 @@ def write(source: str | Path, output: str | Path) -> None:
 def page(saved: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], source: str) -> str:
     """Lay the figures out."""
     data = list(dict.fromkeys(line["data"] for line in lines))
-    there = {line["rung"] for line in lines}
-    rungs = [one.name for one in RUNGS if one.name in there]
-    by_place = {(line["rung"], line["data"]): line for line in lines}
-    adds = {line["rung"]: line["adds"] for line in lines}
+    there = {line["step"] for line in lines}
+    steps = [one.name for one in ABLATION_STEPS if one.name in there]
+    by_place = {(line["step"], line["data"]): line for line in lines}
+    adds = {line["step"]: line["adds"] for line in lines}
     scales = {name: _scale(by_place["ARX", name]["mse"]) for name in data}
     factor = ", ".join(f"{scales[name]:,} ({name})" for name in data)
     text = [HEAD.format(source=source, date=saved["date"], machine=saved["machine"], factor=factor)]
     errors = [
-        [rung, adds[rung], *(_error(by_place.get((rung, name)), scales[name]) for name in data)]
-        for rung in rungs
+        [step, adds[step], *(_error(by_place.get((step, name)), scales[name]) for name in data)]
+        for step in steps
     ]
     text.append(_table(["", "adds", *data], errors))
     if "note" in saved:
         text.append(f"\nOf these figures {saved['note']}.")
     final = [
         one
-        for one in rungs
+        for one in steps
         if one in ("RM", "ARM+AM", "adapting", "peers", "all rows", "peers, all rows", "ARX, all rows")
     ]
     changes = [
-        [f"{rung} against {other}", *(_against(by_place.get((rung, name)), other) for name in data)]
-        for rung in final
+        [f"{step} against {other}", *(_against(by_place.get((step, name)), other) for name in data)]
+        for step in final
         for other in ("ARX", "boosting")
     ]
     text += [AGAINST, _table(["", *data], changes)]
-    costs = [[rung, *(_cost(by_place.get((rung, name))) for name in data)] for rung in rungs]
+    costs = [[step, *(_cost(by_place.get((step, name))) for name in data)] for step in steps]
     text += [COST, _table(["", *data], costs), WHY]
     return "\n".join(text)
 

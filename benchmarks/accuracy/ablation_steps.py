@@ -15,11 +15,11 @@ from varnn.network.cell import Variant
 DATA = ("appliances", "bidmc", "beijing", "beijing, causal")
 _NARROW = ("appliances", "beijing", "beijing, causal")
 BARE: dict[str, Any] = {"linear": False, "ensemble": 1, "calendar": None, "adapt": None}
-PLAIN: dict[str, Any] = {**BARE, "averaging": 0.0, "learning_rate": 2e-3, "patience": None}
+PLAIN: dict[str, Any] = {**BARE, "weight_ema": 0.0, "learning_rate": 2e-3, "patience": None}
 
 
 @dataclass(frozen=True)
-class Rung:
+class Step:
     """One step: a name, what it adds in words, and how to make its model from a seed."""
 
     name: str
@@ -48,7 +48,7 @@ class _OnAllRows(VARNNRegressor):
         if validation is not None:
             from varnn import fitting
 
-            seed = cast(int, self.random_state)  # as the rung sets it
+            seed = cast(int, self.random_state)  # as the step sets it
             rows = joined(X, validation)
             self.fitted_ = fitting.refit(self.fitted_, self.settings(), X, rows, seed=seed)
         return self
@@ -104,23 +104,23 @@ def _last(**settings: Any) -> Callable[[int], evaluation.Model]:
 
 
 # 24 lags of BIDMC's 375 inputs are 9,400 columns: boosting sees 4 there.
-RUNGS = (
-    Rung("persistence", "the last value", _baseline("persistence")),
-    Rung("ARX", "linear, 4 lags", _baseline("arx-lr")),
-    Rung("boosting", "gradient boosting on 24 lags", _baseline("narx-gbm", window=25), only=_NARROW),
-    Rung("boosting, 4 lags", "gradient boosting on 4 lags", _baseline("narx-gbm"), only=("bidmc",)),
-    Rung("RM", "the paper's model", _paper("RM")),
-    Rung("ARM+AM", "the paper's best", _paper("ARM+AM")),
-    Rung("longer", "window 24, half of it graded, standard scaling, cosine", _varnn(**PLAIN)),
-    Rung("averaged", "a running mean of the weights, twice the learning rate", _varnn(**BARE)),
-    Rung("linear part", "starts from a ridge ARX, corrects it", _varnn(**{**BARE, "linear": True})),
-    Rung("four members", "mean of 4 seeds", _varnn(calendar=None, adapt=None)),
-    Rung("clock", "time of day and week, where validation says so", _varnn(adapt=None)),
-    Rung("adapting", "the readout follows the labels: the default", _varnn()),
-    Rung("peers", "what the other series just did", _varnn(peers=True), only=("beijing", "beijing, causal")),
-    Rung("all rows", "validation rows too, once all is chosen", _last(), only=("appliances", "bidmc")),
-    Rung("peers, all rows", "the same", _last(peers=True), only=("beijing", "beijing, causal")),
-    Rung("ARX, all rows", "linear, 4 lags, fitted to the same rows", lambda _: _ARXOnAllRows()),
+ABLATION_STEPS = (
+    Step("persistence", "the last value", _baseline("persistence")),
+    Step("ARX", "linear, 4 lags", _baseline("arx-lr")),
+    Step("boosting", "gradient boosting on 24 lags", _baseline("narx-gbm", window=25), only=_NARROW),
+    Step("boosting, 4 lags", "gradient boosting on 4 lags", _baseline("narx-gbm"), only=("bidmc",)),
+    Step("RM", "the paper's model", _paper("RM")),
+    Step("ARM+AM", "the paper's best", _paper("ARM+AM")),
+    Step("longer", "window 24, half of it loss_rows, standard scaling, cosine", _varnn(**PLAIN)),
+    Step("averaged", "a running mean of the weights, twice the learning rate", _varnn(**BARE)),
+    Step("linear part", "starts from a ridge ARX, corrects it", _varnn(**{**BARE, "linear": True})),
+    Step("four members", "mean of 4 seeds", _varnn(calendar=None, adapt=None)),
+    Step("clock", "time of day and week, where validation says so", _varnn(adapt=None)),
+    Step("adapting", "the readout follows the labels: the default", _varnn()),
+    Step("peers", "what the other series just did", _varnn(peers=True), only=("beijing", "beijing, causal")),
+    Step("all rows", "validation rows too, once all is chosen", _last(), only=("appliances", "bidmc")),
+    Step("peers, all rows", "the same", _last(peers=True), only=("beijing", "beijing, causal")),
+    Step("ARX, all rows", "linear, 4 lags, fitted to the same rows", lambda _: _ARXOnAllRows()),
 )  # fmt: skip
 
 DRAW_NOTHING = ("persistence", "ARX", "boosting", "boosting, 4 lags", "ARX, all rows")

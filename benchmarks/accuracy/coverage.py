@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import fresh
-from benchmarks.accuracy import ablation as ladder
-from benchmarks.accuracy import ablation_steps as rungs
+from benchmarks.accuracy import ablation
+from benchmarks.accuracy import ablation_steps as steps
 from benchmarks.accuracy.coverage_peers import (
     Bounds,
     Predicted,
@@ -39,7 +39,7 @@ from varnn.evaluation import Parts
 OURS, CONSTANT, ADAPTIVE = "VARNN", "split conformal", "MAPIE, adaptive"
 LEVELS = (0.8, 0.9, 0.95)
 MADE = {f"synthetic, {kind}": kind for kind in synthetic.KINDS}
-DATA = (*rungs.DATA, *MADE)
+DATA = (*steps.DATA, *MADE)
 SHOWN = "beijing, causal"  # data set that a week is drawn of
 WEEK = 7 * 24
 SEED = 2025  # of the first model
@@ -86,20 +86,20 @@ def run(fits: Iterable[Case], *, threads: int, on_done: Callable[[Case, Found], 
 
 
 def measure(*, threads: int, data: str, seed: int) -> dict[str, list[Row]]:
-    """Fit one model and judge the intervals around its predictions; gives the fields of `Found`."""
+    """Fit one model and measure the intervals around its predictions; gives the fields of `Found`."""
     import torch
 
     torch.set_num_threads(threads)
     made = MADE.get(data)
-    parts = evaluation.cut(synthetic.panel(made, seed=seed)) if made else ladder.parts_of(data)
+    parts = evaluation.cut(synthetic.panel(made, seed=seed)) if made else ablation.cut_dataset(data)
     # Stations stand in one city, and see the same air.
     model = VARNNRegressor(peers=data.startswith("beijing"), random_state=SEED + seed)
     model.fit(parts.train, validation=parts.validation)
     week = data == SHOWN and seed == 0
-    return asdict(judge(model, parts, seed=seed, week=week))
+    return asdict(measure_intervals(model, parts, seed=seed, week=week))
 
 
-def judge(model: VARNNRegressor, parts: Parts, *, seed: int = 0, week: bool = False) -> Found:
+def measure_intervals(model: VARNNRegressor, parts: Parts, *, seed: int = 0, week: bool = False) -> Found:
     """Put intervals of every contender around a model's predictions of the test rows, and score them.
 
     Parameters
@@ -113,7 +113,7 @@ def judge(model: VARNNRegressor, parts: Parts, *, seed: int = 0, week: bool = Fa
     week
         Whether to keep rows to draw.
     """
-    rows = ladder.scored_rows(parts)
+    rows = ablation.scored_rows(parts)
     ours = model.predict(parts.lead_in, interval=LEVELS)
     labels = parts.lead_in.target[rows].astype(np.float64)
     bounds = {OURS: Bounds(ours.lower[rows], ours.upper[rows])}

@@ -1,4 +1,4 @@
-"""Forecasts of several rows on real data -> errors at each distance, beside simple forecasts."""
+"""Forecasts of several rows on real data -> errors at each step, beside simple forecasts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 
 from benchmarks import fresh
-from benchmarks.accuracy import ablation as ladder
+from benchmarks.accuracy import ablation
 from benchmarks.accuracy.ablation_steps import joined
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.backtesting import LEVEL, backtest
 from varnn.report.provenance import provenance
 
 DATA = ("appliances", "beijing, causal")
-DISTANCES = (1, 3, 6, 12, 24)
+STEPS = (1, 3, 6, 12, 24)
 SEED = 2025  # of the first model
 
 
 @dataclass(frozen=True)
 class Found:
-    """What one fit showed: mean squared errors and coverage at `DISTANCES`, by name of the forecast."""
+    """What one fit showed: mean squared errors and coverage at `STEPS`, by name of the forecast."""
 
     data: str
     seed: int
@@ -45,16 +45,16 @@ def measure(*, threads: int, data: str, seed: int) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(threads)
-    parts = ladder.parts_of(data)
+    parts = ablation.cut_dataset(data)
     panel = joined(joined(parts.train, parts.validation), parts.test)
     peers = data.startswith("beijing")  # stations stand in one city, and see the same air
     result = backtest(
         panel,
-        horizon=max(DISTANCES),
+        horizon=max(STEPS),
         first_seed=seed,
         model=lambda one: VARNNRegressor(random_state=one, peers=peers),
     )
-    kept = [one - 1 for one in DISTANCES]
+    kept = [one - 1 for one in STEPS]
     return asdict(
         Found(
             data=data,
@@ -98,5 +98,5 @@ def summed_up(found: Sequence[Found], command: str) -> dict[str, Any]:
                 line["coverage"] = np.mean([one.coverage for one in fits], axis=0).tolist()
                 line["seconds"] = float(np.mean([one.seconds for one in fits]))
             lines.append(line)
-    facts = {"distances": list(DISTANCES), "level": LEVEL}
+    facts = {"steps": list(STEPS), "level": LEVEL}
     return {"command": command, **provenance(), **facts, "lines": lines}

@@ -21,7 +21,7 @@ NOTES = """\
 - **recursive AR** is linear in the last 24 labels, **recursive ARX** in the last 4 labels and the inputs;
   both are fed with their own predictions, and inputs stay as they were last.
 - **seasonal persistence** says what was a day before.
-- **direct linear** is the linear part of VARNN alone: a ridge regression for each distance.
+- **direct linear** is the linear part of VARNN alone: a ridge regression for each step.
 - **held** is the share of outcomes within the {level:.0%} intervals of VARNN.
 """
 
@@ -39,7 +39,7 @@ def write(source: str | Path, output: str | Path) -> None:
 def page(saved: Mapping[str, Any], source: str) -> str:
     """Lay the figures out, a table for each data set."""
     text = [HEAD.format(source=source, date=saved["date"], machine=saved["machine"])]
-    distances = [str(one) for one in saved["distances"]]
+    steps = [str(one) for one in saved["steps"]]
     for data in dict.fromkeys(line["data"] for line in saved["lines"]):
         lines = [line for line in saved["lines"] if line["data"] == data]
         lines.sort(key=lambda line: sum(line["of persistence"]))
@@ -49,7 +49,7 @@ def page(saved: Mapping[str, Any], source: str) -> str:
         text += [
             f"\n## {data.capitalize()}\n",
             f"{ours['rows']:,} rows to forecast from, {ours['seeds']} seeds; rows ahead:\n",
-            _table(["", *distances], rows),
+            _table(["", *steps], rows),
         ]
     elsewhere = [f"- {saved['elsewhere']}.\n"] if "elsewhere" in saved else []
     return "\n".join([*text, "", NOTES.format(level=saved["level"]) + "".join(elsewhere)])

@@ -10,37 +10,37 @@ from benchmarks.commands.options import DataSets, Json, kept_in, picked, words_f
 
 def ablation(
     data: DataSets = None,
-    rungs: Annotated[str | None, typer.Option(help="Rungs, separated by semicolons; default: all.")] = None,
-    seeds: Annotated[int, typer.Option(help="Seeds of each rung that draws.", min=1)] = 3,
+    steps: Annotated[str | None, typer.Option(help="Rungs, separated by semicolons; default: all.")] = None,
+    seeds: Annotated[int, typer.Option(help="Seeds of each step that draws.", min=1)] = 3,
     workers: Annotated[int, typer.Option(help="Fits at a time.", min=1)] = 1,
     cache: Annotated[Path, typer.Option(help="Folder where finished fits are kept.")] = Path(
         "results/ablation"
     ),
     json_path: Json = None,
 ) -> None:
-    """Climb from the paper's model to the default on the real data sets; about two hours on two cores."""
+    """Go from the paper's model to the default on the real data sets; about two hours on two cores."""
     import json
 
     from benchmarks.accuracy import ablation as bench
-    from benchmarks.accuracy.ablation_steps import DATA, RUNGS
+    from benchmarks.accuracy.ablation_steps import ABLATION_STEPS, DATA
     from varnn.cli.progress import counting_bar
     from varnn.data.files import write_atomically
 
     chosen = picked("data", data, DATA)
-    wanted = None if rungs is None else picked("rungs", rungs, [one.name for one in RUNGS])
+    wanted = None if steps is None else picked("steps", steps, [one.name for one in ABLATION_STEPS])
     with kept_in(json_path) as kept, counting_bar() as progress:
         task = progress.add_task("starting", total=bench.count(chosen, wanted, seeds))
 
-        def on_score(name: str, one: bench.Climbed) -> None:
-            progress.update(task, advance=1, description=f"{name}, {one.rung}: {one.mse:.3g}")
+        def on_score(name: str, one: bench.AblationScore) -> None:
+            progress.update(task, advance=1, description=f"{name}, {one.step}: {one.mse:.3g}")
 
-        found = bench.climb(chosen, wanted, seeds=seeds, workers=workers, cache=cache, on_score=on_score)
+        found = bench.run(chosen, wanted, seeds=seeds, workers=workers, cache=cache, on_score=on_score)
         result = bench.result(found)
         if kept is not None:
             write_atomically(kept, (json.dumps(result, indent=1) + "\n").encode())
     for line in result["lines"]:
         words_for(json_path).print(
-            f"{line['data']:16} {line['rung']:14} {line['mse']:.3e} ± {line['spread']:.1e}"
+            f"{line['data']:16} {line['step']:14} {line['mse']:.3e} ± {line['spread']:.1e}"
         )
 
 

@@ -111,7 +111,7 @@ def _score(name: str, rows: int) -> Row:
     cut = rows * 4 // 5
     panel = Panel.from_arrays(inputs, labels)
     errors = {}
-    for adapt in ("rls", None):
+    for adapt in ("constant-gain", None):
         model = VARNNRegressor(random_state=0, ensemble=1, adapt=adapt).fit(panel.between(0, cut))
         found: Any = model.predict(panel.between(cut, rows), interval=LEVEL)
         errors[adapt] = labels[cut:] - found.prediction
@@ -121,7 +121,7 @@ def _score(name: str, rows: int) -> Row:
     known = ~np.isnan(labels[cut:])
     known[0] = False  # persistence has no label before it
     last = _last_known(labels[cut:])
-    adapting, plain = (_rmse(errors[adapt][known]) for adapt in ("rls", None))
+    adapting, plain = (_rmse(errors[adapt][known]) for adapt in ("constant-gain", None))
     return {
         "stream": name,
         "all finite": "yes" if np.isfinite(numbers).all() else "no",
@@ -159,7 +159,7 @@ def back_again(*, rows: int = 3000, members: int = 4, seeds: int = 3) -> Measure
         for seed in range(seeds):
             panel = _with_another_law(rows, seed)
             errors = []
-            for adapt in ("rls", None):
+            for adapt in ("constant-gain", None):
                 model = VARNNRegressor(
                     random_state=seed, ensemble=members, adapt=adapt, forgetting=forgetting
                 ).fit(panel.between(0, rows))

@@ -1,4 +1,4 @@
-"""The ladder: what is scored, what is kept, and the page made of it."""
+"""The ablation: what is scored, what is kept, and the page made of it."""
 
 import json
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.accuracy import ablation as ladder
-from benchmarks.accuracy import ablation_page as ladder_page
-from benchmarks.accuracy.ablation import Climbed
-from benchmarks.accuracy.ablation_steps import RUNGS, Rung, joined
+from benchmarks.accuracy import ablation
+from benchmarks.accuracy import ablation_page as ablation_page
+from benchmarks.accuracy.ablation import AblationScore
+from benchmarks.accuracy.ablation_steps import ABLATION_STEPS, Step, joined
 from tests.cli.test_commands import run as run_cli
 from varnn.data.panel import Panel
 from varnn.errors import DataError
@@ -23,13 +23,13 @@ LADDER = ROOT / "benchmarks" / "ladder.json"
 def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
     generator = np.random.default_rng(0)
     made = cut(Panel.from_arrays(None, np.cumsum(generator.normal(size=400)), series=[0] * 200 + [1] * 200))
-    monkeypatch.setattr(ladder, "parts_of", lambda name: made)
+    monkeypatch.setattr(ablation, "cut_dataset", lambda name: made)
     return made
 
 
 def test_a_rung_is_scored_on_labelled_test_rows(parts: Parts) -> None:
-    one = ladder.score("appliances", "ARX", 2025)
-    rows = ladder.scored_rows(parts)
+    one = ablation.score("appliances", "ARX", 2025)
+    rows = ablation.scored_rows(parts)
     assert len(one.predictions) == rows.sum() == 80
     truth = parts.lead_in.target[rows]
     assert one.mse == pytest.approx(np.mean((truth - one.predictions) ** 2) / parts.unit**2)
@@ -37,17 +37,17 @@ def test_a_rung_is_scored_on_labelled_test_rows(parts: Parts) -> None:
 
 
 def test_lines_compare_every_seed_with_arx(parts: Parts) -> None:
-    truth = parts.lead_in.target[ladder.scored_rows(parts)]
+    truth = parts.lead_in.target[ablation.scored_rows(parts)]
     noise = np.random.default_rng(1).normal(size=(3, len(truth)))
 
-    def climbed(rung: str, seed: int, error: float, row: int) -> Climbed:
+    def climbed(step: str, seed: int, error: float, row: int) -> AblationScore:
         predictions = truth + error * noise[row]
         mse = float(np.mean((error * noise[row]) ** 2)) / parts.unit**2
-        return Climbed(rung, seed, mse, 1.0, 100.0 + seed, predictions)
+        return AblationScore(step, seed, mse, 1.0, 100.0 + seed, predictions)
 
     every = [climbed("persistence", 2025, 2.0, 0), climbed("ARX", 2025, 1.0, 0)]
     every += [climbed("adapting", 2025, 0.5, 1), climbed("adapting", 2026, 0.6, 2)]
-    lines = {line["rung"]: line for line in ladder.result({"appliances": every})["lines"]}
+    lines = {line["step"]: line for line in ablation.result({"appliances": every})["lines"]}
     assert lines["adapting"]["seeds"] == 2
     assert lines["adapting"]["against ARX"] < -0.5
     assert 0 < lines["adapting"]["p against ARX"] < 0.05
@@ -58,13 +58,13 @@ def test_lines_compare_every_seed_with_arx(parts: Parts) -> None:
 def test_a_second_climb_takes_what_the_first_left(
     parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = ladder.score("appliances", "persistence", 2025)
-    ladder._remember(tmp_path, ("appliances", "persistence", 2025), one)
-    monkeypatch.setattr(ladder, "score", lambda *_: pytest.fail("it was kept"))
-    found = ladder.climb(["appliances"], ["persistence"], cache=tmp_path)
+    one = ablation.score("appliances", "persistence", 2025)
+    ablation._remember(tmp_path, ("appliances", "persistence", 2025), one)
+    monkeypatch.setattr(ablation, "score", lambda *_: pytest.fail("it was kept"))
+    found = ablation.run(["appliances"], ["persistence"], cache=tmp_path)
     np.testing.assert_array_equal(found["appliances"][0].predictions, one.predictions)
-    assert ladder.count(["appliances"], ["persistence", "RM"], seeds=3) == 4
-    assert isinstance(RUNGS[0], Rung)
+    assert ablation.count(["appliances"], ["persistence", "RM"], seeds=3) == 4
+    assert isinstance(ABLATION_STEPS[0], Step)
 
 
 def test_the_last_rungs_are_fitted_to_training_and_validation_rows(
@@ -76,10 +76,10 @@ def test_the_last_rungs_are_fitted_to_training_and_validation_rows(
     assert rows.lengths.tolist() == [160, 160] and rows.ids == parts.train.ids
     np.testing.assert_array_equal(rows.target[:128], parts.train.target[:128])
     np.testing.assert_array_equal(rows.target[128:160], parts.validation.target[:32])
-    last = {one.name: one for one in RUNGS}["all rows"].make(2025)
+    last = {one.name: one for one in ABLATION_STEPS}["all rows"].make(2025)
     last.fit(parts.train, validation=parts.validation)
     assert last.fitted_.summary["refitted on"] == 320  # type: ignore[attr-defined]
-    ours, both = (ladder.score("appliances", name, 2025) for name in ("ARX", "ARX, all rows"))
+    ours, both = (ablation.score("appliances", name, 2025) for name in ("ARX", "ARX, all rows"))
     assert not np.array_equal(ours.predictions, both.predictions)
 
 
@@ -87,7 +87,7 @@ def test_a_wrong_file_or_name_is_refused_in_words(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.json"
     wrong.write_text("{}")
     with pytest.raises(DataError, match="is no file of `python -m benchmarks ablation"):
-        ladder_page.write(wrong, tmp_path / "page.md")
+        ablation_page.write(wrong, tmp_path / "page.md")
     result = run_cli("bench", "ladder", "--data", "titanic")
     assert result.returncode == 2
 
@@ -95,5 +95,5 @@ def test_a_wrong_file_or_name_is_refused_in_words(tmp_path: Path) -> None:
 @pytest.mark.skipif(not LADDER.exists(), reason="no scores are committed as benchmarks/results/ablation.json")
 def test_the_page_shows_the_committed_scores() -> None:
     saved = json.loads(LADDER.read_text())
-    made = ladder_page.page(saved, saved["lines"], LADDER.name)
+    made = ablation_page.page(saved, saved["lines"], LADDER.name)
     assert (ROOT / "docs" / "wins.md").read_text() == made

@@ -77,7 +77,7 @@ def judged() -> tuple[VARNNRegressor, evaluation.Parts, Found]:
     parts = evaluation.cut(random_panel([250, 200], missing=0.1, seed=4))
     model = VARNNRegressor(hidden_size=8, epochs=3, ensemble=1, window=4, device="cpu")
     model.fit(parts.train, validation=parts.validation)
-    return model, parts, coverage.judge(model, parts, seed=3, week=True)
+    return model, parts, coverage.measure_intervals(model, parts, seed=3, week=True)
 
 
 def test_figures_are_those_of_the_test_rows_with_labels(

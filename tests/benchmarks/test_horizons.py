@@ -19,7 +19,7 @@ SAVED = ROOT / "benchmarks" / "horizons.json"
 def test_one_fit_is_scored_at_each_distance(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("varnn.fitting.settings.STEPS", 20)
     monkeypatch.setattr("varnn.fitting.settings.EPOCHS", 1)
-    monkeypatch.setattr("benchmarks.accuracy.ablation.parts_of", lambda name: cut(random_panel([400])))
+    monkeypatch.setattr("benchmarks.accuracy.ablation.cut_dataset", lambda name: cut(random_panel([400])))
     found = horizons.Found(**horizons.measure(threads=1, data="appliances", seed=2025))
     assert found.rows == 80
     assert set(found.mse) == {"VARNN", "direct linear", "persistence", "recursive AR", "recursive ARX"}
@@ -34,7 +34,7 @@ def test_the_page_shows_the_committed_scores(tmp_path: Path) -> None:
 
 
 def test_committed_forecasts_beat_the_simple_ones() -> None:
-    """At each distance on both data sets: better than recursive ARX and seasonal persistence."""
+    """At each step on both data sets: better than recursive ARX and seasonal persistence."""
     lines = json.loads(SAVED.read_text())["lines"]
     errors = {(line["data"], line["forecast"]): np.array(line["mse"]) for line in lines}
     for data in horizons.DATA:

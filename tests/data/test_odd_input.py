@@ -194,10 +194,19 @@ WRONG = {
 @pytest.mark.parametrize("name", VARNNRegressor().get_params())
 def test_every_setting_of_a_wrong_kind_is_refused_in_words(name: str, kind: str) -> None:
     allowed = {
-        ("validation_fraction", "half"), ("averaging", "half"), ("learning_rate", "half"),
+        ("validation_fraction", "half"), ("weight_ema", "half"), ("learning_rate", "half"),
         ("device", "a word"), ("gradient_clip", "half"),
     }  # fmt: skip
-    whole = ("window", "graded", "hidden_size", "memory_size", "epochs", "batch_size", "patience", "max_rows")
+    whole = (
+        "window",
+        "loss_rows",
+        "hidden_size",
+        "memory_size",
+        "epochs",
+        "batch_size",
+        "patience",
+        "max_rows",
+    )
     if (name, kind) in allowed or (
         kind == "a large number" and name in (*whole, "ensemble", "horizon", "verbose")
     ):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from varnn import Panel, Stream, VARNNRegressor, load
-from varnn.data.timestamps import moment, read_back
+from varnn.data.timestamps import read_back, timestamp
 from varnn.errors import DataError
 
 NOON = np.datetime64("2026-11-15T12:00", "us")
@@ -48,22 +48,22 @@ def clock(hourly: Panel) -> VARNNRegressor:
     ids=repr,
 )
 def test_forms_of_one_time_are_the_same_moment(value: Any) -> None:
-    found = moment(value)
+    found = timestamp(value)
     assert found == NOON
     assert found.dtype == NOON.dtype
     assert read_back(str(found)) == found
 
 
 def test_dates_months_far_years_and_nanoseconds() -> None:
-    assert moment(date(2026, 11, 15)) == moment("2026-11-15") == np.datetime64("2026-11-15", "us")
-    assert moment("2026-11") == np.datetime64("2026-11-01", "us")
-    assert str(moment("3000-01-01"))[:4] == "3000"
+    assert timestamp(date(2026, 11, 15)) == timestamp("2026-11-15") == np.datetime64("2026-11-15", "us")
+    assert timestamp("2026-11") == np.datetime64("2026-11-01", "us")
+    assert str(timestamp("3000-01-01"))[:4] == "3000"
     far = np.datetime64("-20000-01-01", "D")
-    assert moment(far) == far
-    assert read_back(str(moment(far))) == far
+    assert timestamp(far) == far
+    assert read_back(str(timestamp(far))) == far
     fine = pd.Timestamp("2026-11-15T12:00:00.000000001")
-    assert moment(fine) - NOON == np.timedelta64(1, "ns")
-    assert read_back(str(moment(fine))) == moment(fine)
+    assert timestamp(fine) - NOON == np.timedelta64(1, "ns")
+    assert read_back(str(timestamp(fine))) == timestamp(fine)
 
 
 @pytest.mark.parametrize(
@@ -100,18 +100,18 @@ def test_dates_months_far_years_and_nanoseconds() -> None:
     ids=lambda value: repr(value)[:30],
 )
 def test_what_is_no_moment_is_refused_in_one_short_sentence(value: Any, clock: VARNNRegressor) -> None:
-    with pytest.raises(DataError, match="must be a moment such as") as refused:
-        moment(value)
+    with pytest.raises(DataError, match="must be a time such as") as refused:
+        timestamp(value)
     assert len(str(refused.value)) < 200
     live = clock.stream()
-    with pytest.raises(DataError, match="must be a moment such as"):
+    with pytest.raises(DataError, match="must be a time such as"):
         live.predict([0.0, 0.0], time=value)
 
 
 def test_a_model_without_a_clock_refuses_them_as_well() -> None:
     X = np.random.default_rng(0).normal(size=(60, 2))
     live = VARNNRegressor(**SMALL).fit(X, X[:, 0]).stream()
-    with pytest.raises(DataError, match="must be a moment"):
+    with pytest.raises(DataError, match="must be a timestamp"):
         live.predict([0.0, 0.0], time="now")
 
 
@@ -125,7 +125,7 @@ def test_time_does_not_stand_still_nor_go_back(clock: VARNNRegressor) -> None:
         for time in ("2026-02-01T09:00", "2026-02-01T08:59:59", "2026-02-01T10:00+02:00"):
             with pytest.raises(DataError, match="2026-02-01T09:00") as refused:
                 again.predict([0.0, 0.0], time=time)
-            assert str(moment(time)) in str(refused.value)
+            assert str(timestamp(time)) in str(refused.value)
         assert again.snapshot() == before
         assert np.isfinite(again.predict([0.0, 0.0], time="2026-02-01T09:01"))
 

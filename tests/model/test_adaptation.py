@@ -97,7 +97,9 @@ def drifting_panel(lengths: list[int], seed: int) -> Panel:
 
 def test_off_is_the_plain_model_to_the_last_bit() -> None:
     panel = drifting_panel([300], seed=1)
-    plain, adaptive = (VARNNRegressor(adapt=how, linear=False, **TINY).fit(panel) for how in (None, "rls"))
+    plain, adaptive = (
+        VARNNRegressor(adapt=how, linear=False, **TINY).fit(panel) for how in (None, "constant-gain")
+    )
     np.testing.assert_array_equal(
         plain.predict(panel), replace(adaptive.fitted_, adaptation=None).predict(panel)
     )

@@ -53,8 +53,8 @@ RECIPES: dict[str, dict[str, Any]] = {
     "zero": {"fill": "zero"},
     "linear": {"linear": True},
     "linear, zero": {"linear": True, "fill": "zero"},
-    "blind": {"linear": True, "blind": True},
-    "clock": {"linear": True, "clock": ("day", "week")},
+    "no inputs": {"linear": True, "use_inputs": False},
+    "clock": {"linear": True, "calendar": ("day", "week")},
     "interpolate": {"linear": True, "fill": "interpolate"},
     "peers": {"linear": True, "peers": True},
 }
@@ -69,17 +69,17 @@ def test_stretches_are_prepared_as_the_whole_is(
     panel = make(series)
     how: dict[str, Any] = {"scale": "standard", "fill": "forward", **RECIPES[name]}
     learnt = FeaturePipeline.of(panel, None, **how)
-    whole, lead = prepared_at_once(learnt, panel), 5
+    whole, context = prepared_at_once(learnt, panel), 5
     seen = np.zeros(len(panel), dtype=int)
-    for one, linear_predictions in learnt.in_chunks(panel, most=size, lead=lead):
-        with_lead = slice(one.rows.start - one.lead, one.rows.stop)
-        assert one.lead == min(lead, one.rows.start - panel.first_rows[one.rows.start])
-        np.testing.assert_allclose(one.panel.inputs, whole.panel.inputs[with_lead], rtol=1e-6)
-        np.testing.assert_allclose(one.panel.target, whole.panel.target[with_lead], rtol=1e-5, atol=1e-6)
+    for one, linear_predictions in learnt.in_chunks(panel, most=size, context=context):
+        with_context = slice(one.rows.start - one.context, one.rows.stop)
+        assert one.context == min(context, one.rows.start - panel.first_rows[one.rows.start])
+        np.testing.assert_allclose(one.panel.inputs, whole.panel.inputs[with_context], rtol=1e-6)
+        np.testing.assert_allclose(one.panel.target, whole.panel.target[with_context], rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(
             linear_predictions, whole.linear_predictions[one.rows], rtol=1e-12, atol=1e-12
         )
-        np.testing.assert_array_equal(one.panel.rows, panel.rows[with_lead])
+        np.testing.assert_array_equal(one.panel.rows, panel.rows[with_context])
         seen[one.rows] += 1
     assert (seen == 1).all()
 
@@ -111,7 +111,7 @@ def test_parts_are_measured_as_the_whole_is(scale: Any, make: Make) -> None:
         found = Scaling.over((one.panel for one in chunks(panel, most=size)), scale)
         np.testing.assert_allclose(found.input_offset, offset, rtol=1e-12)
         np.testing.assert_allclose(found.input_scale, error_scale, rtol=1e-12)
-        np.testing.assert_allclose(found.input_lead, mean, rtol=1e-12)
+        np.testing.assert_allclose(found.initial_inputs, mean, rtol=1e-12)
 
 
 def test_the_linear_part_learns_from_stretches_what_it_learns_from_the_whole(

@@ -276,7 +276,7 @@ def test_the_direct_part_is_the_same_however_few_rows_are_looked_at_together(
 ) -> None:
     panel = random_panel([200, 150], missing=0.1, seed=5)
     filled = replace(panel, inputs=np.nan_to_num(panel.inputs))
-    features = HorizonFeatures.of(filled, filled, known, blind=False, mean=0.0)
+    features = HorizonFeatures.of(filled, filled, known, use_inputs=True, mean=0.0)
     whole = DirectPart.fit(features, features, horizon=4)
     monkeypatch.setattr(direct, "_NUMBERS_AT_ONCE", 40 * features.width)
     parts = DirectPart.fit(features, features, horizon=4)
@@ -369,7 +369,7 @@ def test_backtest_scores_each_distance_on_the_test_rows_alone() -> None:
     panel = hourly(random_panel([500], seed=7))
     result = backtest(panel, horizon=3, seeds=2, origins=2, model=lambda seed: small(random_state=seed))
     assert result.rows == 167 and result.mse["VARNN"].shape == (2, 3) and result.coverage.shape == (2, 3)
-    lines = result.table(distances=(1, 3))
+    lines = result.table(steps=(1, 3))
     assert {line["forecast"] for line in lines} == {
         "VARNN",
         "direct linear",

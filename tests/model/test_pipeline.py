@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import varnn
 from varnn import Panel, Stream, VARNNRegressor
 from varnn.errors import ConfigError, DataError
-from varnn.model.calendar import clock_inputs, offered_cycles
+from varnn.model.calendar import calendar_inputs, offered_cycles
 from varnn.model.peers import mean_of_others
 from varnn.model.pipeline import FeaturePipeline
 
@@ -64,7 +64,7 @@ def test_peers_are_matched_by_time_and_not_by_place() -> None:
 def test_no_row_sees_labels_of_its_own_time_or_later() -> None:
     panel = panel_of(3, 60, seed=1)
     pipeline = FeaturePipeline.of(
-        panel, panel, scale="standard", fill="forward", clock=("day",), linear=True, peers=True
+        panel, panel, scale="standard", fill="forward", calendar=("day",), linear=True, peers=True
     )
     changed = panel.target.copy()
     later = np.tile(np.arange(60) >= 40, 3)
@@ -115,12 +115,12 @@ def test_a_daily_cycle_is_found_on_validation_and_noise_is_not() -> None:
     cyclic = np.where((hour >= 7) & (hour < 9), 5.0, 0.0) + generator.normal(size=2400) / 2
     small: dict[str, Any] = {**TINY, "hidden_size": 16, "epochs": 15, "ensemble": 1}
     found = VARNNRegressor(**small).fit(Panel.from_arrays(None, cyclic, time=time))
-    assert "day" in found.fitted_.pipeline.clock
+    assert "day" in found.fitted_.pipeline.calendar
     assert set(found.fitted_.summary["inputs"]) == {"inputs", "inputs and day", "inputs and day and week"}
     assert (
         VARNNRegressor(calendar=None, **small)
         .fit(Panel.from_arrays(None, cyclic, time=time))
-        .fitted_.pipeline.clock
+        .fitted_.pipeline.calendar
         == ()
     )
 
@@ -131,7 +131,7 @@ def test_inputs_of_no_use_are_left_out() -> None:
     panel = Panel.from_arrays(generator.normal(size=(900, 200)), walk)
     model = VARNNRegressor(**{**TINY, "hidden_size": 32, "epochs": 20}).fit(panel)
     assert set(model.fitted_.summary["inputs"]) == {"inputs", "labels alone"}
-    assert model.fitted_.pipeline.blind
+    assert not model.fitted_.pipeline.use_inputs
     live = model.stream()
     predictions = []
     for x, y in zip(panel.inputs, panel.target, strict=True):
@@ -159,7 +159,7 @@ def test_times_that_are_mere_numbers_offer_no_cycle() -> None:
     assert offered_cycles(np.arange(10_000)) == ()
     assert offered_cycles(None) == ()
     with pytest.raises(DataError, match="each row needs its time"):
-        clock_inputs(np.arange(5), ["day"])
+        calendar_inputs(np.arange(5), ["day"])
 
 
 def test_peers_need_a_linear_part_and_more_than_one_series() -> None:

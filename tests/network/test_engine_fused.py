@@ -51,10 +51,10 @@ class Problem:
         self.flat = torch.tensor(pack(random_weights(self.architecture, seed)), dtype=dtype)
         self.ends = torch.tensor(generator.choice(labelled[labelled >= window - 1], batch))
 
-    def engine(self, name: EngineName, graded: int = 1) -> Engine:
+    def engine(self, name: EngineName, loss_rows: int = 1) -> Engine:
         if name == "compiled":
             pytest.importorskip("numba")
-        return make_engine(name, self.architecture, self.inputs, self.target, self.window, graded)
+        return make_engine(name, self.architecture, self.inputs, self.target, self.window, loss_rows)
 
 
 def assert_same(problem: Problem, engine: Engine, ends: Tensor) -> None:
@@ -65,11 +65,11 @@ def assert_same(problem: Problem, engine: Engine, ends: Tensor) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids="-".join)
-@pytest.mark.parametrize(("window", "graded"), [(2, 2), (6, 2), (6, 5), (6, 6)])
+@pytest.mark.parametrize(("window", "loss_rows"), [(2, 2), (6, 2), (6, 5), (6, 6)])
 @pytest.mark.parametrize("missing", [0.0, 0.4])
-def test_several_graded_rows(case: Case, window: int, graded: int, missing: float) -> None:
+def test_several_graded_rows(case: Case, window: int, loss_rows: int, missing: float) -> None:
     problem = Problem(case, window=window, missing=missing, batch=9)
-    fused, reference = problem.engine("fused", graded), problem.engine("reference", graded)
+    fused, reference = problem.engine("fused", loss_rows), problem.engine("reference", loss_rows)
     for ends in (problem.ends, problem.ends[:4], problem.ends):  # nothing is left over from call to call
         loss, gradient = fused.loss_and_gradient(problem.flat, ends)
         true_loss, true_gradient = reference.loss_and_gradient(problem.flat, ends)
@@ -78,15 +78,15 @@ def test_several_graded_rows(case: Case, window: int, graded: int, missing: floa
 
 
 @pytest.mark.parametrize("variant", ["RM+AM", "ARM+AM"])
-@pytest.mark.parametrize(("window", "graded"), [(1, 1), (6, 1), (6, 3), (6, 6)])
+@pytest.mark.parametrize(("window", "loss_rows"), [(1, 1), (6, 1), (6, 3), (6, 6)])
 @pytest.mark.parametrize("missing", [0.0, 0.4])
-def test_looking_ahead(variant: Variant, window: int, graded: int, missing: float) -> None:
+def test_looking_ahead(variant: Variant, window: int, loss_rows: int, missing: float) -> None:
     problem = Problem(Case(variant), window=window, missing=missing, batch=9)
     cell = dataclasses.replace(problem.architecture, horizon=4)
     flat = torch.tensor(pack(random_weights(cell, 0)))
     ahead = torch.stack([torch.roll(problem.target, -k) for k in (1, 2, 3)], dim=1)
     ahead[-5:] = torch.nan
-    rows = (problem.inputs, problem.target, window, graded, ahead)
+    rows = (problem.inputs, problem.target, window, loss_rows, ahead)
     fused, reference = make_engine("fused", cell, *rows), make_engine("reference", cell, *rows)
     assert isinstance(fused, FusedEngine)
     for ends in (problem.ends, problem.ends[:4], problem.ends):

@@ -148,14 +148,20 @@ def test_members_side_by_side_equal_members_alone() -> None:
         assert [line["loss"] for line in member.history] == [line["loss"] for line in alone.history]
 
 
-@pytest.mark.parametrize("graded", [1, 2])
-def test_members_in_one_batch_equal_members_alone(graded: int) -> None:
+@pytest.mark.parametrize("loss_rows", [1, 2])
+def test_members_in_one_batch_equal_members_alone(loss_rows: int) -> None:
     """What a GPU does with an ensemble, on the CPU: histories, early stops and weights are each one's own."""
     panel = random_panel([300, 80], seed=1, missing=0.1)
     scaled = Scaling.of(panel, "minmax").apply(panel)
     architecture = Architecture.of("ARM+AM", n_inputs=3, hidden_size=8)
     config = TrainConfig(
-        window=6, graded=graded, epochs=12, patience=2, learning_rate=0.02, gradient_clip=0.5, device="cpu"
+        window=6,
+        loss_rows=loss_rows,
+        epochs=12,
+        patience=2,
+        learning_rate=0.02,
+        gradient_clip=0.5,
+        device="cpu",
     )
     together = train_together(architecture, scaled, scaled, config, [5, 6, 7])
     for seed, member in zip([5, 6, 7], together, strict=True):

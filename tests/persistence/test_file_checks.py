@@ -22,7 +22,7 @@ from varnn import Panel, Stream, VARNNRegressor
 from varnn.cli.app import app
 from varnn.errors import ModelFileError
 from varnn.persistence import model_file
-from varnn.persistence._parts import parts_of
+from varnn.persistence._parts import disassemble
 from varnn.streaming.by_name import Streams
 from varnn.streaming.linked import LinkedStreams
 
@@ -340,7 +340,7 @@ def test_what_is_written_passes_the_checks_of_what_is_read(
     with pytest.raises(ModelFileError, match="grows beyond all bounds"):
         model.save(tmp_path / "new.varnn")
     assert not (tmp_path / "new.varnn").exists()
-    assert parts_of(model.fitted_)[0]["weights.carry"].shape == model.fitted_.weights.carry.shape
+    assert disassemble(model.fitted_)[0]["weights.carry"].shape == model.fitted_.weights.carry.shape
 
 
 def test_restoring_needs_the_right_kind(sources: dict[str, Source]) -> None:

@@ -18,7 +18,7 @@ from tests.streaming.test_stream import fitted
 from varnn import Panel, Stream, VARNNRegressor
 from varnn._types import DoubleArray
 from varnn.errors import ConfigError, MissingExtraError, OutputError
-from varnn.model.calendar import clock_inputs
+from varnn.model.calendar import calendar_inputs
 from varnn.model.fitted import Fitted
 from varnn.persistence.onnx import step
 from varnn.persistence.onnx._graph import Graph
@@ -112,9 +112,9 @@ def test_models_that_hardly_see_inputs(n_inputs: int) -> None:
     small: dict[str, Any] = {"epochs": 1, "hidden_size": 8, "ensemble": 1}
     model = VARNNRegressor(window=4, **small).fit(panel).fitted_
     assert_equal_to_a_stream(model, panel)
-    blind = dataclasses.replace(model.pipeline, blind=True)
+    without_inputs = dataclasses.replace(model.pipeline, use_inputs=False)
     if not n_inputs:
-        assert_equal_to_a_stream(dataclasses.replace(model, pipeline=blind), panel)
+        assert_equal_to_a_stream(dataclasses.replace(model, pipeline=without_inputs), panel)
         assert_equal_to_a_stream(VARNNRegressor.paper("ARM", **small).fit(panel).fitted_, panel)
 
 
@@ -156,14 +156,14 @@ def test_a_fleet_is_the_same_graph_and_a_series_starts_afresh_from_zeros(
 
 def test_the_clock_is_read_from_seconds() -> None:
     graph = Graph()
-    graph.output("prediction", step._clock(graph, ("day", "week")))
+    graph.output("prediction", step._calendar(graph, ("day", "week")))
     made = graph.model(producer_version="0", description="", metadata={})
     made.graph.output[0].type.tensor_type.shape.dim.add().dim_value = 7
     days = np.datetime64("2026-11-09T00") + 6 * np.arange(60)  # two weeks, with each midnight
     time = np.concatenate([days, [np.datetime64("1969-12-27T00"), np.datetime64("1901-01-01T13")]])
     seconds = time.astype("datetime64[s]").astype(np.int64)
     (got,) = onnxruntime.InferenceSession(made.SerializeToString()).run(None, {"time": seconds})
-    np.testing.assert_allclose(got, clock_inputs(time, ("day", "week")), atol=1e-12)
+    np.testing.assert_allclose(got, calendar_inputs(time, ("day", "week")), atol=1e-12)
 
 
 def test_the_file_says_what_it_is(model: VARNNRegressor, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def in_order(rows: list[int], answers: list[Line]) -> Any:
 
 @pytest.mark.parametrize("timed", [True, False])
 def test_lines_one_by_one_equal_the_batch(model: VARNNRegressor, pipe: Pipe, timed: bool) -> None:
-    if not timed and model.fitted_.pipeline.clock:
+    if not timed and model.fitted_.pipeline.calendar:
         pytest.skip("a model with a clock needs times")
     panel = panel_of(holes=False, timed=timed)
     sent = [pair for lines in moments(panel, timed=timed) for pair in lines]
@@ -241,7 +241,7 @@ def test_order_of_time_and_one_row_at_a_time(model: VARNNRegressor) -> None:
 
 
 def test_a_list_without_times_is_a_round_of_its_own(model: VARNNRegressor) -> None:
-    if model.fitted_.pipeline.clock:
+    if model.fitted_.pipeline.calendar:
         pytest.skip("a model with a clock needs times")
     live = LinkedStreams(model)
     for names in ("abc", "ac", "bc"):

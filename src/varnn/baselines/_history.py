@@ -73,7 +73,7 @@ class Preparation:
                 f"got {list(panel.input_names)[:10]}. Make the panel with the same `inputs`."
             )
         scaling = self.scaling
-        filled = fill_gaps(panel, "forward", scaling.input_lead)
+        filled = fill_gaps(panel, "forward", scaling.initial_inputs)
         unknown = self._scaled(np.array([self.target_mean]), scaling.target_offset, scaling.target_scale)
         scaled = replace(
             panel,

@@ -38,8 +38,8 @@ class Table:
             "target_missing": _missing(panel.target) if self.labelled else None,
             "time": ", ".join(roles.time) or None,
             "step": _step(panel),
-            "first_time": _moment(panel, np.min),
-            "last_time": _moment(panel, np.max),
+            "first_time": _time_of(panel, np.min),
+            "last_time": _time_of(panel, np.max),
             "series_column": roles.series,
             "guessed": sorted(roles.guessed),
             "inputs": list(panel.input_names),
@@ -155,7 +155,7 @@ def _step(panel: Panel) -> str | None:
     return f"every {shown}" if (steps == usual).all() else f"about every {shown}, uneven"
 
 
-def _moment(panel: Panel, which: Any) -> str | None:
+def _time_of(panel: Panel, which: Any) -> str | None:
     """Write the first or the last time of all rows."""
     if panel.time is None:
         return None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from varnn.model.forecast import Forecast
 
 _HORIZON = 24
-_TARGETS = 4_500_000  # rows times distances that are looked at in a backtest: the latest
+_TARGETS = 4_500_000  # rows times steps that are looked at in a backtest: the latest
 
 
 def forecast(
@@ -73,7 +73,7 @@ def forecast(
     """Forecast the rows after the end of each series of a table.
 
     With --backtest nothing is written: forecasts are made from before every row of the last fifth of the
-    table, and scored beside simple ones at each distance.
+    table, and scored beside simple ones at each step.
     """
     from varnn.cli import _table
     from varnn.cli._interrupt import INTERRUPTED, fit_or_cut_short
@@ -191,8 +191,8 @@ def _show(result: "Backtest", *, as_json: bool) -> None:
     from varnn.evaluation.backtesting import LEVEL
 
     lines = result.table()
-    distances = [name for name in lines[0] if name != "forecast"]
-    coverage = {one: float(result.coverage[:, int(one) - 1].mean()) for one in distances}
+    steps = [name for name in lines[0] if name != "forecast"]
+    coverage = {one: float(result.coverage[:, int(one) - 1].mean()) for one in steps}
     if as_json:
         facts = {
             "rows": result.rows,
@@ -202,13 +202,13 @@ def _show(result: "Backtest", *, as_json: bool) -> None:
         typer.echo(json.dumps(facts, indent=1))
         return
     shown = Table(title=f"Mean squared error over that of persistence, {result.rows:,} test rows")
-    for name in ("rows ahead", *distances):
+    for name in ("rows ahead", *steps):
         shown.add_column(name, justify="left" if name == "rows ahead" else "right")
     for line in lines:
-        cells = [_cell(*line[one]) for one in distances]
+        cells = [_cell(*line[one]) for one in steps]
         shown.add_row(str(line["forecast"]), *cells)
     shown.add_section()
-    shown.add_row(f"VARNN: held by {LEVEL:.0%} intervals", *(f"{coverage[one]:.1%}" for one in distances))
+    shown.add_row(f"VARNN: held by {LEVEL:.0%} intervals", *(f"{coverage[one]:.1%}" for one in steps))
     console().print(shown)
 
 

@@ -51,7 +51,7 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "hidden": fitted.architecture.hidden_size,
         "memory": fitted.architecture.memory_size,
         "members": fitted.n_members,
-        "clock inputs": list(fitted.pipeline.clock),
+        "calendar inputs": list(fitted.pipeline.calendar),
         "share of the network": fitted.shrinkage,
         "parameters": int(sum(matrix.size for matrix in fitted.weights.as_dict().values())),
         "training rows": fitted.summary.get("refitted on", fitted.summary.get("rows")),
@@ -85,11 +85,11 @@ def _latency(model: "VARNNRegressor", steps: int = 500) -> float:
     live = model.stream(series)
     x = np.tile(tail.inputs[-1], (2, 1)) if series else tail.inputs[-1]
     y = np.tile(tail.target[-1], 2) if series else tail.target[-1]
-    moment = None if tail.time is None else tail.time[-1]
+    timestamp = None if tail.time is None else tail.time[-1]
     spent = []
     for step in range(steps):
         began = time.perf_counter()
-        live.predict(x, time=None if moment is None else moment + step)
+        live.predict(x, time=None if timestamp is None else timestamp + step)
         live.observe(y)
         spent.append(time.perf_counter() - began)
     return 1e6 * sorted(spent)[steps // 2]

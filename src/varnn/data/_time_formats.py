@@ -323,15 +323,15 @@ def _by_codes(texts: Iterable[Sequence[str]], name: str, codes: str) -> Read:
     for some in texts:
         for cell in some:
             try:
-                moment = datetime.strptime(cell.strip(), codes)
+                timestamp = datetime.strptime(cell.strip(), codes)
             except ValueError:
                 raise RowError(
                     f"time column {name!r} must hold times in the format {codes!r}; {{where}} holds "
                     f"{cell!r}. Correct the cell, or the format.",
                     row=len(values),
                 ) from None
-            ahead = moment.utcoffset()
+            ahead = timestamp.utcoffset()
             if ahead is not None:
-                moment = moment.replace(tzinfo=None) - ahead
-            values.append(np.datetime64(moment, "us"))
+                timestamp = timestamp.replace(tzinfo=None) - ahead
+            values.append(np.datetime64(timestamp, "us"))
     return Read(np.array(values, dtype="datetime64[us]"), codes)

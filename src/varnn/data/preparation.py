@@ -79,7 +79,7 @@ def split_by_series(panel: Panel, *groups: Iterable[str]) -> tuple[Panel, ...]:
     return tuple(parts)
 
 
-def fill_gaps(panel: Panel, how: Fill, lead: FloatArray | None = None, *, target: bool = False) -> Panel:
+def fill_gaps(panel: Panel, how: Fill, initial: FloatArray | None = None, *, target: bool = False) -> Panel:
     """Fill missing inputs, within each series.
 
     Parameters
@@ -90,7 +90,7 @@ def fill_gaps(panel: Panel, how: Fill, lead: FloatArray | None = None, *, target
         ``"forward"`` repeats the last known value, so it uses the past alone. ``"interpolate"``
         draws a line between the known neighbours and extends the first and last: it looks ahead.
         ``"zero"`` puts 0, in the units of the panel. ``"none"`` leaves gaps, and refuses any.
-    lead
+    initial
         Value of each input where a series has none to repeat; zeros by default.
     target
         Fill the target too, as the paper did. Otherwise missing labels stay missing.
@@ -101,7 +101,7 @@ def fill_gaps(panel: Panel, how: Fill, lead: FloatArray | None = None, *, target
     >>> [fill_gaps(panel, how).inputs[:, 0].tolist() for how in ("forward", "interpolate", "zero")]
     [[1.0, 1.0, 3.0, 3.0], [1.0, 2.0, 3.0, 3.0], [1.0, 0.0, 3.0, 0.0]]
     """
-    leads = np.zeros(panel.n_inputs) if lead is None else lead
+    initials = np.zeros(panel.n_inputs) if initial is None else initial
     inputs = panel.inputs
     gaps = np.isnan(np.add.reduce(inputs, axis=0, dtype=np.float64))  # no value is infinite: see Panel
     if gaps.any():
@@ -114,26 +114,26 @@ def fill_gaps(panel: Panel, how: Fill, lead: FloatArray | None = None, *, target
             )
         inputs = inputs.copy()
         for index in np.flatnonzero(gaps):
-            inputs[:, index] = _filled(inputs[:, index], panel, how, float(leads[index]))
+            inputs[:, index] = _filled(inputs[:, index], panel, how, float(initials[index]))
     labels = panel.target
     if target and np.isnan(labels).any():
         labels = _filled(labels, panel, how, 0.0)
     return replace(panel, inputs=inputs, target=labels)
 
 
-def _filled(values: FloatArray, panel: Panel, how: Fill, lead: float) -> FloatArray:
+def _filled(values: FloatArray, panel: Panel, how: Fill, initial: float) -> FloatArray:
     known = ~np.isnan(values)
     if how == "zero":
         return np.where(known, values, 0).astype(values.dtype)
     if how == "forward":
         latest = np.maximum.accumulate(np.where(known, np.arange(len(values)), -1))
         reachable = latest >= panel.first_rows  # otherwise the last known value is another series'
-        return np.where(reachable, values[np.maximum(latest, 0)], lead).astype(values.dtype)
+        return np.where(reachable, values[np.maximum(latest, 0)], initial).astype(values.dtype)
     filled = values.copy()
     for first, last in zip(panel.starts[:-1], panel.starts[1:], strict=True):
         here = np.flatnonzero(known[first:last])
         part = filled[first:last]
-        part[:] = np.interp(np.arange(last - first), here, part[here]) if len(here) else lead
+        part[:] = np.interp(np.arange(last - first), here, part[here]) if len(here) else initial
     return filled
 
 
@@ -145,7 +145,7 @@ class Scaling:
     ----------
     input_offset, input_scale
         Shape (n_inputs,): scaled = (value - offset) / scale.
-    input_lead
+    initial_inputs
         Training mean of each input, in original units: stands in before a series' first value.
     target_offset, target_scale
         The same map for the target.
@@ -162,7 +162,7 @@ class Scaling:
 
     input_offset: FloatArray
     input_scale: FloatArray
-    input_lead: FloatArray
+    initial_inputs: FloatArray
     target_offset: float
     target_scale: float
     input_limit: float = LIMIT
@@ -194,7 +194,7 @@ class Scaling:
         return cls(
             input_offset=offset,
             input_scale=scale,
-            input_lead=inputs.mean,
+            initial_inputs=inputs.mean,
             target_offset=float(target_offset[0]),
             target_scale=float(target_scale[0]),
             input_limit=STANDARD_LIMIT if how == "standard" else LIMIT,

@@ -193,17 +193,17 @@ def _series(
 ) -> tuple[str | None, list[str]]:
     """Find the column that tells series apart, where times do not increase over all rows; and others."""
     try:
-        moments = row_times(table, times, form=form).values
+        stamps = row_times(table, times, form=form).values
     except DataError:
         return None, []  # the panel says what is wrong with them
-    if np.all(moments[1:] > moments[:-1]):
+    if np.all(stamps[1:] > stamps[:-1]):
         return None, []
     candidates = []
     for name in free:
         names = _names(table[name], name)
-        if names is None or not _increases(moments, names):
+        if names is None or not _increases(stamps, names):
             continue
-        if _columns.is_text(table[name]) and _are_side_by_side(moments, names):
+        if _columns.is_text(table[name]) and _are_side_by_side(stamps, names):
             return name, []
         candidates.append(name)
     return None, candidates
@@ -218,21 +218,21 @@ def _names(column: nw.Series[Any], name: str) -> Coded | None:
     return Coded.of(numbers) if numbers is not None and few else None
 
 
-def _are_side_by_side(moments: npt.NDArray[Any], series: Coded) -> bool:
+def _are_side_by_side(stamps: npt.NDArray[Any], series: Coded) -> bool:
     """Tell whether series come one after another, or many of their rows at times that others have, too."""
     changes = int((series.codes[1:] != series.codes[:-1]).sum())
     if changes == len(series.names) - 1:
         return True
-    return len(moments) - len(np.unique(moments)) >= _SHARED * len(moments)
+    return len(stamps) - len(np.unique(stamps)) >= _SHARED * len(stamps)
 
 
-def _increases(moments: npt.NDArray[Any], series: Coded) -> bool:
+def _increases(stamps: npt.NDArray[Any], series: Coded) -> bool:
     """Tell whether times increase within each series; series of a row each, as notes would make, are none."""
-    if 2 * (len(moments) - len(series.names)) < len(moments) - 1:
+    if 2 * (len(stamps) - len(series.names)) < len(stamps) - 1:
         return False
-    last, begun = np.empty(len(series.names), moments.dtype), np.zeros(len(series.names), np.bool_)
-    for begin in range(0, len(moments), _ROWS_AT_ONCE):  # all at once they would be sorted
-        codes, times = (one[begin : begin + _ROWS_AT_ONCE] for one in (series.codes, moments))
+    last, begun = np.empty(len(series.names), stamps.dtype), np.zeros(len(series.names), np.bool_)
+    for begin in range(0, len(stamps), _ROWS_AT_ONCE):  # all at once they would be sorted
+        codes, times = (one[begin : begin + _ROWS_AT_ONCE] for one in (series.codes, stamps))
         order = np.argsort(codes, kind="stable")
         codes, times = codes[order], times[order]
         same = codes[1:] == codes[:-1]

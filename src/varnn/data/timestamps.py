@@ -17,7 +17,7 @@ _FAR = re.compile(r"[+-]?\d{4,12}-\d{2}-\d{2}T")
 _MONTH = re.compile(r"\d{4}-\d{2}")
 
 
-def moment(value: Any) -> np.datetime64:
+def timestamp(value: Any) -> np.datetime64:
     """Read a single time; refuse what is none.
 
     Parameters
@@ -28,12 +28,12 @@ def moment(value: Any) -> np.datetime64:
 
     Examples
     --------
-    >>> moment("2026-11-15T07:30+01:00"), moment("3000-01-01")
+    >>> timestamp("2026-11-15T07:30+01:00"), timestamp("3000-01-01")
     (np.datetime64('2026-11-15T06:30:00.000000'), np.datetime64('3000-01-01T00:00:00.000000'))
-    >>> moment("now")
+    >>> timestamp("now")
     Traceback (most recent call last):
     ...
-    varnn.errors.DataError: time must be a moment such as '2026-11-15T07:30' or a datetime; got 'now'.
+    varnn.errors.DataError: time must be a timestamp such as '2026-11-15T07:30' or a datetime; got 'now'.
     """
     found = None
     try:
@@ -48,14 +48,14 @@ def moment(value: Any) -> np.datetime64:
     if found is None or np.isnat(found):
         shown = repr(value)
         raise DataError(
-            "time must be a moment such as '2026-11-15T07:30' or a datetime; "
+            "time must be a timestamp such as '2026-11-15T07:30' or a datetime; "
             f"got {shown if len(shown) <= 60 else shown[:60] + '...'}."
         )
     return found
 
 
 def read_back(text: str) -> np.datetime64:
-    """Read what ``str`` made of a moment, or what a snapshot of an earlier version holds; DataError if not.
+    """Read what ``str`` made of a timestamp, or what an earlier version's snapshot holds; DataError if not.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def read_back(text: str) -> np.datetime64:
     np.datetime64('12026-01-01T00:00:00.000000')
     """
     try:
-        return moment(text)
+        return timestamp(text)
     except DataError:
         if not _FAR.match(text):
             raise
@@ -100,7 +100,7 @@ def _of_date(value: date) -> np.datetime64 | None:
 
 
 def _of_numpy(value: Any) -> np.datetime64:
-    """Give a moment in microseconds, or in nanoseconds where it is finer; ValueError where it is none."""
+    """Give a timestamp in microseconds, or in nanoseconds where it is finer; ValueError where it is none."""
     if value.shape != () or value.dtype.kind != "M":
         raise ValueError
     one = np.datetime64(value[()])

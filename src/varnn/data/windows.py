@@ -60,33 +60,33 @@ def training_ends(panel: Panel, length: int) -> Rows:
     return ends
 
 
-def graded_ends(panel: Panel, length: int, graded: int, offset: int) -> Rows:
-    """List windows whose last ``graded`` rows together cover every row with a full window once.
+def graded_ends(panel: Panel, length: int, loss_rows: int, offset: int) -> Rows:
+    """List windows whose last ``loss_rows`` rows together cover every row with a full window once.
 
     Parameters
     ----------
     panel, length
         As for :func:`window_ends`.
-    graded
+    loss_rows
         Rows of a window that are learned from, and rows from one window to the next.
     offset
-        0 .. graded - 1: how far the windows are shifted. Training draws one for each epoch, so that each
-        row is seen with contexts of all lengths from ``length - graded`` on.
+        0 .. loss rows - 1: how far the windows are shifted. Training draws one for each epoch, so that each
+        row is seen with contexts of all lengths from ``length - loss_rows`` on.
 
     Examples
     --------
     >>> panel = Panel.from_arrays(None, np.arange(10.0))
-    >>> graded_ends(panel, length=4, graded=2, offset=0).tolist()
+    >>> graded_ends(panel, length=4, loss_rows=2, offset=0).tolist()
     [3, 5, 7, 9]
-    >>> graded_ends(panel, length=4, graded=2, offset=1).tolist()
+    >>> graded_ends(panel, length=4, loss_rows=2, offset=1).tolist()
     [4, 6, 8]
     """
-    ends = _every(panel, length - 1 + offset % graded, graded)
+    ends = _every(panel, length - 1 + offset % loss_rows, loss_rows)
     missing = np.isnan(panel.target)
     if not missing.any():
         return ends
     known = np.concatenate([[0], np.cumsum(~missing)])
-    return ends[known[ends + 1] > known[ends + 1 - graded]]
+    return ends[known[ends + 1] > known[ends + 1 - loss_rows]]
 
 
 def _every(panel: Panel, first: int, step: int) -> Rows:

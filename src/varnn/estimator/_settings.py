@@ -18,7 +18,7 @@ _SEED = either(whole(0, 2**32 - 1), Rule("a RandomState", lambda one: isinstance
 CONSTRAINTS: dict[str, Rule] = {
     "variant": choice(*VARIANTS),
     "window": optional(whole(1)),
-    "graded": optional(whole(1)),
+    "loss_rows": optional(whole(1)),
     "hidden_size": whole(1),
     "memory_size": optional(whole(1)),
     "memory_activation": choice(*get_args(MemoryActivation)),
@@ -30,7 +30,7 @@ CONSTRAINTS: dict[str, Rule] = {
     "max_rows": optional(whole(1)),
     "validation_fraction": number(0, 1, below=True),
     "patience": optional(whole(1)),
-    "averaging": number(0, 1, below=True),
+    "weight_ema": number(0, 1, below=True),
     "refit": flag,
     "ensemble": whole(1),
     "linear": flag,
@@ -38,7 +38,7 @@ CONSTRAINTS: dict[str, Rule] = {
         either(choice("auto"), listed(choice(*CYCLES), f"a list of some of {list(CYCLES)}, each once"))
     ),
     "peers": flag,
-    "adapt": optional(choice("rls")),
+    "adapt": optional(choice("constant-gain")),
     "forgetting": Rule(
         f"'auto' or a number from {LEAST_FORGETTING} to below 1",
         either(choice("auto"), _FORGETTING).holds,
@@ -78,12 +78,25 @@ def settings_of_file(
     settings: Mapping[str, Any], defaults: Mapping[str, Any], path: object
 ) -> dict[str, Any]:
     """Give the settings that a file holds, and that are known here; refuse those that no model has."""
-    known = {name: value for name, value in settings.items() if name in defaults}
+    known = {name: value for name, value in _renamed(settings).items() if name in defaults}
     try:
         check_settings({**defaults, **known})
     except ConfigError as error:
         raise ModelFileError(f"{str(path)!r} holds settings that no model has: {error}") from None
     return known
+
+
+_NEW_NAMES = {"graded": "loss_rows", "averaging": "weight_ema"}  # old -> new, of settings in files
+_NEW_VALUES = {("adapt", "rls"): "constant-gain"}
+
+
+def _renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Translate settings of files written under names that have changed since."""
+    named = {_NEW_NAMES.get(name, name): value for name, value in settings.items()}
+    return {
+        name: _NEW_VALUES.get((name, value), value) if isinstance(value, str) else value
+        for name, value in named.items()
+    }
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

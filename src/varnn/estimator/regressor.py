@@ -61,7 +61,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         layer.
     window : int or None
         Rows one prediction sees, itself included. None is 24, less where series are short.
-    graded : int or None
+    loss rows : int or None
         Rows at the end of a training window whose errors are learned from. The paper grades the last
         one; None grades the second half, which learns nearly as much from a tenth of the windows.
     hidden_size, memory_size : int
@@ -84,7 +84,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         epoch.
     patience : int or None
         Epochs without a better validation loss after which training ends; None never ends early.
-    averaging : float
+    weight average : float
         Share that a running mean of the weights keeps with each step; the mean is what is judged and
         kept. 0 keeps the weights themselves.
     refit : bool
@@ -99,7 +99,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         validation error of the first member.
     peers : bool
         Let each row see what the other series of its panel just did; needs ``linear``.
-    adapt : {"rls", None}
+    adapt : {"constant-gain", None}
         Let the readout of each series go on learning as its labels arrive, when predicting a panel and
         in a stream alike; None leaves it as trained.
     forgetting : float or "auto"
@@ -158,7 +158,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         variant: Variant = "ARM+AM",
         *,
         window: int | None = None,
-        graded: int | None = None,
+        loss_rows: int | None = None,
         hidden_size: int = 64,
         memory_size: int | None = 48,
         memory_activation: MemoryActivation = "relu",
@@ -170,13 +170,13 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         max_rows: int | None = 2_000_000,
         validation_fraction: float = 0.2,
         patience: int | None = 8,
-        averaging: float = 0.99,
+        weight_ema: float = 0.99,
         refit: bool = True,
         ensemble: int = 4,
         linear: bool = True,
         calendar: Literal["auto"] | Sequence[str] | None = "auto",
         peers: bool = False,
-        adapt: Literal["rls"] | None = "rls",
+        adapt: Literal["constant-gain"] | None = "constant-gain",
         forgetting: float | Literal["auto"] = "auto",
         intervals: bool = True,
         horizon: int = 1,
@@ -191,7 +191,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
     ) -> None:
         self.variant = variant
         self.window = window
-        self.graded = graded
+        self.loss_rows = loss_rows
         self.hidden_size = hidden_size
         self.memory_size = memory_size
         self.memory_activation = memory_activation
@@ -203,7 +203,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         self.schedule = schedule
         self.validation_fraction = validation_fraction
         self.patience = patience
-        self.averaging = averaging
+        self.weight_ema = weight_ema
         self.refit = refit
         self.ensemble = ensemble
         self.linear = linear
@@ -235,7 +235,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         published: dict[str, Any] = {
             "variant": variant,
             "window": 5,
-            "graded": 1,
+            "loss_rows": 1,
             "hidden_size": 128,
             "memory_size": None,
             "epochs": 50,
@@ -244,7 +244,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
             "learning_rate": 3e-3,
             "schedule": "constant",
             "patience": 50,
-            "averaging": 0.0,
+            "weight_ema": 0.0,
             "refit": False,
             "ensemble": 1,
             "linear": False,

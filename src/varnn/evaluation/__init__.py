@@ -1,7 +1,14 @@
 """Models + panel -> scores: protocols cut the rows, models are fitted alike, metrics compare them."""
 
 from varnn.evaluation.backtesting import Backtest, backtest
-from varnn.evaluation.comparison import DETERMINISTIC, Model, compare, judge, make_model, one_step_scorer
+from varnn.evaluation.comparison import (
+    DETERMINISTIC,
+    Model,
+    compare,
+    make_model,
+    one_step_scorer,
+    predict_scored_rows,
+)
 from varnn.evaluation.protocols import PAPER_WINDOW, Parts, ProtocolName, checked, cut, rolling
 from varnn.evaluation.scores import Comparison, Score
 
@@ -18,8 +25,8 @@ __all__ = [
     "checked",
     "compare",
     "cut",
-    "judge",
     "make_model",
     "one_step_scorer",
+    "predict_scored_rows",
     "rolling",
 ]

@@ -19,7 +19,7 @@ from varnn.data.panel import Panel
 from varnn.errors import ConfigError, require
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.protocols import Parts, rolling
-from varnn.model.calendar import has_clock
+from varnn.model.calendar import has_times
 from varnn.model.forecast.rows import targets_ahead
 
 LEVEL = 0.9  # of the intervals whose coverage is counted
@@ -28,7 +28,7 @@ _DAY = np.timedelta64(1, "D")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Backtest:
-    """How forecasts did at each distance, 1 .. H rows ahead.
+    """How forecasts did at each step, 1 .. H rows ahead.
 
     Parameters
     ----------
@@ -51,12 +51,12 @@ class Backtest:
     rows: int
     seconds: float
 
-    def table(self, distances: Sequence[int] = (1, 3, 6, 12, 24)) -> list[dict[str, Any]]:
-        """Give a line for each forecast: its error at some distances over that of persistence.
+    def table(self, steps: Sequence[int] = (1, 3, 6, 12, 24)) -> list[dict[str, Any]]:
+        """Give a line for each forecast: its error at some steps over that of persistence.
 
         The lines are sorted by the mean of these; a pair is the mean over seeds and half their range.
         """
-        shown = [one for one in distances if one <= self.horizon]
+        shown = [one for one in steps if one <= self.horizon]
         last = self.mse["persistence"]
         lines = []
         for name, errors in self.mse.items():
@@ -81,7 +81,7 @@ def backtest(
     model: Callable[[int], VARNNRegressor] | None = None,
     on_epoch: Callable[[dict[str, float]], None] | None = None,
 ) -> Backtest:
-    """Forecast from before each row of the test part, and score each distance.
+    """Forecast from before each row of the test part, and score each step.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def _simple(parts: Parts, horizon: int, season: int | None) -> Iterator[tuple[st
 
 
 def _rows_of_a_day(panel: Panel) -> int | None:
-    if not has_clock(panel.time) or len(panel) < 2:
+    if not has_times(panel.time) or len(panel) < 2:
         return None
     steps = np.diff(np.asarray(panel.time).astype("datetime64[s]"))
     usual = np.median(steps[steps > np.timedelta64(0, "s")].astype(np.int64))

@@ -21,7 +21,7 @@ from varnn.data.panel import Panel
 from varnn.errors import ConfigError, check_choice
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.protocols import Parts, ProtocolName, cut, rolling
-from varnn.evaluation.scores import Block, Comparison, Score, score_blocks
+from varnn.evaluation.scores import Comparison, Score, TestBlock, score_blocks
 from varnn.network.cell import VARIANTS
 
 
@@ -111,7 +111,7 @@ def compare(
                 began = time.perf_counter()
                 _fit(fitted, block.parts, on_epoch)
                 seconds.append(time.perf_counter() - began)
-                predictions.append(judge(block.parts, block.scored, fitted))
+                predictions.append(predict_scored_rows(block.parts, block.scored, fitted))
                 if on_score is not None:
                     on_score(score_blocks(name, seed, [block], predictions[-1:], seconds[-1:]))
             scores.append(score_blocks(name, seed, blocks, predictions, seconds))
@@ -164,7 +164,7 @@ DETERMINISTIC = frozenset(
 )  # these draw nothing
 
 
-def judge(parts: Parts, scored: BoolArray, model: Model) -> FloatArray:
+def predict_scored_rows(parts: Parts, scored: BoolArray, model: Model) -> FloatArray:
     """Predict the scored rows; a model may see every label before the row it predicts."""
     return np.asarray(model.predict(parts.lead_in)[scored], dtype=np.float64)
 
@@ -195,6 +195,8 @@ def _fit(model: Model, parts: Parts, on_epoch: Callable[[dict[str, float]], None
         model.fit(parts.train, validation=parts.validation)
 
 
-def _block(parts: Parts) -> Block:
+def _block(parts: Parts) -> TestBlock:
     scored = parts.scored()
-    return Block(parts, scored, judge(parts, scored, make_model("persistence", 0).fit(parts.train)))
+    return TestBlock(
+        parts, scored, predict_scored_rows(parts, scored, make_model("persistence", 0).fit(parts.train))
+    )

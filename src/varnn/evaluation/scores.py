@@ -142,7 +142,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class TestBlock:
     """The scored rows of one cut, with what every score of them needs.
 
     Parameters
@@ -174,7 +174,7 @@ class Block:
 def score_blocks(
     name: str,
     seed: int,
-    blocks: Sequence[Block],
+    blocks: Sequence[TestBlock],
     predictions: Sequence[FloatArray],
     seconds: Sequence[float],
 ) -> Score:

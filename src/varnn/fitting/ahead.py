@@ -23,7 +23,7 @@ from varnn.network.training import Ahead, Epoch, Member, Trained, one_thread, tr
 
 logger = logging.getLogger(__name__)
 
-TARGETS = 9_000_000  # rows times distances that are learnt from: the latest
+TARGETS = 9_000_000  # rows times steps that are learnt from: the latest
 JUDGED = 5  # times fewer are judged on
 
 
@@ -139,7 +139,7 @@ def _candidate(
     plain: Candidate, training: Panel, validation: Panel | None, horizon: int, known: Sequence[str]
 ) -> _Candidate:
     mean = float(np.nanmean(training.target))
-    look: dict[str, Any] = {"known": known, "blind": plain.pipeline.blind, "mean": mean}
+    look: dict[str, Any] = {"known": known, "use_inputs": plain.pipeline.use_inputs, "mean": mean}
     seen = HorizonFeatures.of(training, plain.training, **look)
     later = None
     if validation is not None and plain.validation is not None:
@@ -161,7 +161,9 @@ def _members_again(forecaster: Forecaster, rows: Panel, seed: int, ends: list[in
         inputs_known_before(rows, forecaster.known),
     )
     prepared = pipeline.rows(shown)
-    features = HorizonFeatures.of(shown, prepared, forecaster.known, blind=pipeline.blind, mean=direct.mean)
+    features = HorizonFeatures.of(
+        shown, prepared, forecaster.known, use_inputs=pipeline.use_inputs, mean=direct.mean
+    )
     cell, ahead = forecaster.network.architecture, Ahead(_linear_residuals(direct, features), None)
     return [
         Member(cell, prepared, None, seed + index, ahead=ahead, stop_after=end)
@@ -186,7 +188,7 @@ def _outcomes(panel: Panel, horizon: int) -> DoubleArray:
 
 
 def _error(forecaster: Forecaster, validation: Panel) -> float:
-    """Give the mean squared error over all distances that were seen to the end."""
+    """Give the mean squared error over all steps that were seen to the end."""
     outcomes = _outcomes(validation, forecaster.horizon)
     errors = np.square(outcomes - forecaster.historical_forecasts(validation))
     known = ~np.isnan(outcomes).all(axis=0)

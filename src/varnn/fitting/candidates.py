@@ -26,7 +26,7 @@ class Candidate:
 
     def __str__(self) -> str:
         """Name what the network sees."""
-        seen = [*([] if self.pipeline.blind else ["inputs"]), *self.pipeline.clock]
+        seen = [*(["inputs"] if self.pipeline.use_inputs else []), *self.pipeline.calendar]
         return " and ".join(seen) or "labels alone"
 
     def member(self, seed: int) -> Member:
@@ -41,12 +41,14 @@ class Candidate:
 
 
 def candidates(settings: Settings, training: Panel, validation: Panel | None) -> list[Candidate]:
-    """List what the network may see: the clock or not; no inputs too, where the linear part wants none."""
-    clocks = settings.clocks(training, judged=validation is not None)
-    listed = [_candidate(settings, training, validation, clock) for clock in clocks]
+    """List what the network may see: the calendar or not; no inputs too, where the linear part wants none."""
+    calendars = settings.calendars(training, judged=validation is not None)
+    listed = [_candidate(settings, training, validation, calendar) for calendar in calendars]
     linear = listed[0].pipeline.linear
     if validation is not None and training.n_inputs and linear is not None and not len(linear.of_inputs):
-        listed += [_candidate(settings, training, validation, clock, blind=True) for clock in clocks]
+        listed += [
+            _candidate(settings, training, validation, calendar, use_inputs=False) for calendar in calendars
+        ]
     return listed
 
 
@@ -54,17 +56,17 @@ def _candidate(
     settings: Settings,
     training: Panel,
     validation: Panel | None,
-    clock: tuple[Cycle, ...],
+    calendar: tuple[Cycle, ...],
     *,
-    blind: bool = False,
+    use_inputs: bool = True,
 ) -> Candidate:
     pipeline = FeaturePipeline.of(
         training,
         validation,
         scale=settings.scale,
         fill=settings.fill,
-        blind=blind,
-        clock=clock,
+        use_inputs=use_inputs,
+        calendar=calendar,
         linear=settings.linear,
         peers=settings.peers,
     )

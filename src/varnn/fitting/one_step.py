@@ -1,7 +1,7 @@
 """Panel + settings -> Fitted: what is left to be chosen, the members, and how much of them to use.
 
 Everything that is chosen here is chosen on the validation rows: the form of the linear part
-(`varnn.model.linear`), the cycles of the clock, the epoch each member is kept at, and the share of the
+(`varnn.model.linear`), the cycles of the calendar, the epoch each member is kept at, and the share of the
 network's correction that is added to the linear part.
 """
 

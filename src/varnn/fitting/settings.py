@@ -14,9 +14,9 @@ from varnn.network.training import Schedule, TrainConfig
 LONGEST_WINDOW = 24
 STEPS = 2500  # of Adam, that a member takes at least
 EPOCHS = 20  # that a member takes at least, but
-GRADED_ROWS = 20_000_000  # of all epochs together, are enough for it, and
+LOSS_ROWS = 20_000_000  # of all epochs together, are enough for it, and
 FEWEST_EPOCHS = 2  # are taken of however many rows
-BATCHES = range(8, 65)  # windows of several graded rows in a batch: few, as they hold many rows
+BATCHES = range(8, 65)  # windows of several loss rows in a batch: few, as they hold many rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class Settings:
 
     variant: Variant
     window: int | None
-    graded: int | None
+    loss_rows: int | None
     hidden_size: int
     memory_size: int | None
     memory_activation: MemoryActivation
@@ -36,12 +36,12 @@ class Settings:
     schedule: Schedule
     patience: int | None
     gradient_clip: float | None
-    averaging: float
+    weight_ema: float
     ensemble: int
     linear: bool
     calendar: Literal["auto"] | tuple[Cycle, ...] | None
     peers: bool
-    adapt: Literal["rls"] | None
+    adapt: Literal["constant-gain"] | None
     forgetting: float | Literal["auto"]
     intervals: bool
     scale: Scale
@@ -50,7 +50,7 @@ class Settings:
     engine: Any
 
     def config(self, training: Panel) -> TrainConfig:
-        """Settle what the rows decide: window, graded rows, batch and epochs.
+        """Settle what the rows decide: window, loss rows, batch and epochs.
 
         Short series have short windows, so that there is something to learn from. A batch is small
         enough for a hundred steps an epoch, and epochs are enough for some thousand steps. Of rows by the
@@ -62,38 +62,38 @@ class Settings:
         >>> settings = VARNNRegressor().settings()
         >>> rows = Panel.from_arrays(None, np.zeros(12_000))
         >>> config = settings.config(rows)
-        >>> config.window, config.graded, config.batch_size, config.epochs
+        >>> config.window, config.loss_rows, config.batch_size, config.epochs
         (24, 12, 9, 22)
         >>> [settings.config(Panel.from_arrays(None, np.zeros(rows))).epochs for rows in (10**6, 4 * 10**6)]
         [20, 5]
         """
         shortest = int(training.lengths.min()) if training.n_series else 0
         window = _chosen(self.window, min(LONGEST_WINDOW, max(1, shortest // 3)))
-        graded = _chosen(self.graded, max(1, window // 2))
+        loss_rows = _chosen(self.loss_rows, max(1, window // 2))
         rows = np.maximum(training.lengths - window + 1, 0).sum()
-        windows = max(1, int(rows) // max(1, graded))
+        windows = max(1, int(rows) // max(1, loss_rows))
         batch = _chosen(self.batch_size, int(np.clip(windows // 100, BATCHES[0], BATCHES[-1])))
         steps = max(1, windows // max(1, batch))
         epochs = max(EPOCHS, min(10 * EPOCHS, STEPS // steps))
-        enough = max(FEWEST_EPOCHS, GRADED_ROWS // max(1, int(rows)))
+        enough = max(FEWEST_EPOCHS, LOSS_ROWS // max(1, int(rows)))
         return TrainConfig(
             window=window,
-            graded=graded,
+            loss_rows=loss_rows,
             epochs=_chosen(self.epochs, min(epochs, enough)),
             batch_size=batch,
             learning_rate=float(self.learning_rate),
             schedule=self.schedule,
             patience=self.patience,
             gradient_clip=self.gradient_clip,
-            averaging=self.averaging,
+            weight_ema=self.weight_ema,
             # These products are so small that a GPU spends its time starting them: an H200 took 2.5 times
             # as long as the CPU beside it.
             device="cpu" if self.device == "auto" else self.device,
             engine=self.engine,
         )
 
-    def clocks(self, training: Panel, judged: bool) -> list[tuple[Cycle, ...]]:
-        """List the choices of clock inputs, the fewest first."""
+    def calendars(self, training: Panel, judged: bool) -> list[tuple[Cycle, ...]]:
+        """List the choices of calendar inputs, the fewest first."""
         if self.calendar != "auto":
             return [self.calendar or ()]
         offered = offered_cycles(training.time) if judged else ()

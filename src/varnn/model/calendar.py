@@ -18,12 +18,12 @@ _SECONDS = {"day": 86_400, "week": 604_800}
 _MONDAY = 3 * 86_400  # the epoch was a Thursday
 
 
-def clock_names(cycles: Sequence[Cycle]) -> tuple[str, ...]:
+def calendar_names(cycles: Sequence[Cycle]) -> tuple[str, ...]:
     """Name the inputs of some cycles.
 
     Examples
     --------
-    >>> clock_names(["day"])
+    >>> calendar_names(["day"])
     ('day sin', 'day cos', 'half day sin', 'half day cos')
     """
     names = {
@@ -33,16 +33,16 @@ def clock_names(cycles: Sequence[Cycle]) -> tuple[str, ...]:
     return tuple(name for cycle in cycles for name in names[cycle])
 
 
-def clock_inputs(time: npt.NDArray[Any] | None, cycles: Sequence[Cycle]) -> npt.NDArray[np.float64]:
+def calendar_inputs(time: npt.NDArray[Any] | None, cycles: Sequence[Cycle]) -> npt.NDArray[np.float64]:
     """Give the inputs of some cycles: (N,) times -> (N, C).
 
     Examples
     --------
     >>> time = np.array(["2026-11-14T06:00", "2026-11-16T12:00"], dtype="datetime64[m]")
-    >>> clock_inputs(time, ["day", "week"])[:, [0, 1, -1]].round().astype(int).tolist()
+    >>> calendar_inputs(time, ["day", "week"])[:, [0, 1, -1]].round().astype(int).tolist()
     [[1, 0, 1], [0, -1, 0]]
     """
-    if not has_clock(time):
+    if not has_times(time):
         raise DataError(
             "this model sees the time of day or week, so each row needs its time; the rows have none. "
             "Give `time`, as when it was fitted."
@@ -59,12 +59,12 @@ def clock_inputs(time: npt.NDArray[Any] | None, cycles: Sequence[Cycle]) -> npt.
     return np.column_stack(columns) if columns else np.empty((len(seconds), 0))
 
 
-def has_clock(time: npt.NDArray[Any] | None) -> bool:
+def has_times(time: npt.NDArray[Any] | None) -> bool:
     """Tell whether these are times of a calendar, and not mere numbers.
 
     Examples
     --------
-    >>> has_clock(np.arange(3)), has_clock(np.array(["2026-11-15"], dtype="datetime64[D]"))
+    >>> has_times(np.arange(3)), has_times(np.array(["2026-11-15"], dtype="datetime64[D]"))
     (False, True)
     """
     return time is not None and np.issubdtype(np.asarray(time).dtype, np.datetime64)
@@ -79,7 +79,7 @@ def offered_cycles(time: npt.NDArray[Any] | None) -> tuple[Cycle, ...]:
     >>> offered_cycles(hourly), offered_cycles(hourly[::24])
     (('day',), ())
     """
-    if not has_clock(time) or len(np.asarray(time)) < 2:
+    if not has_times(time) or len(np.asarray(time)) < 2:
         return ()
     seconds = np.sort(np.asarray(time).astype("datetime64[s]").astype(np.int64))
     steps = np.diff(seconds)

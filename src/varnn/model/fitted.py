@@ -19,7 +19,7 @@ from varnn.data.panel import Panel
 from varnn.data.preparation import STANDARD_LIMIT, fill_gaps
 from varnn.errors import DataError
 from varnn.model.adaptation import Adaptation, Adapter, corrections
-from varnn.model.calendar import has_clock
+from varnn.model.calendar import has_times
 from varnn.model.intervals import ErrorScale, Interval, Tracker, follow, known_error_scale
 from varnn.model.pipeline import FeaturePipeline, Prepared
 from varnn.network.cell import Architecture, Weights
@@ -151,7 +151,7 @@ class Fitted:
         scoring = _Scoring(self, keep_hidden=keep_hidden or self.adaptation is not None)
         size = min(most, _ROWS_AT_ONCE) if scoring.keep_hidden else most
         matched = self.matched(panel)
-        for chunk, linear_predictions in self.pipeline.in_chunks(matched, most=size, lead=self.window - 1):
+        for chunk, linear_predictions in self.pipeline.in_chunks(matched, most=size, context=self.window - 1):
             yield scoring(chunk), linear_predictions
 
     def memory(self, panel: Panel, first: int = 0, last: int | None = None) -> npt.NDArray[np.float32]:
@@ -161,12 +161,12 @@ class Fitted:
         """
         last = len(panel) if last is None else last
         memory = np.empty((last - first, self.n_members * self.architecture.memory_size), np.float32)
-        size, lead = _ROWS_AT_ONCE, self.window - 1
-        for one, _ in self.pipeline.in_chunks(self.matched(panel), most=size, lead=lead):
+        size, context = _ROWS_AT_ONCE, self.window - 1
+        for one, _ in self.pipeline.in_chunks(self.matched(panel), most=size, context=context):
             begin, end = max(one.rows.start, first), min(one.rows.stop, last)
             if begin < end:
                 states = self.scores(one.panel, keep_memory=True).memory  # (E, n, M)
-                before = one.rows.start - one.lead
+                before = one.rows.start - one.context
                 memory[begin - first : end - first] = np.concatenate(
                     list(states[:, begin - before : end - before]), axis=1
                 )
@@ -217,7 +217,7 @@ class Fitted:
 
     def scored_chunks(self, rows: Panel) -> Iterator["ScoredChunk"]:
         """Score prepared rows some at a time, as their hidden layers are large; adapting, if it does."""
-        yield from map(_Scoring(self), chunks(rows, most=_ROWS_AT_ONCE, lead=self.window - 1))
+        yield from map(_Scoring(self), chunks(rows, most=_ROWS_AT_ONCE, context=self.window - 1))
 
     def scores(self, rows: Panel, *, keep_memory: bool = False, keep_hidden: bool = False) -> Scores:
         """Score prepared rows."""
@@ -235,8 +235,8 @@ class Fitted:
 
 def last_rows_of(panel: Panel, pipeline: FeaturePipeline, rows: int) -> dict[str, LastRows]:
     """Keep the last rows of each series, gaps in their inputs filled."""
-    filled = fill_gaps(panel, pipeline.fill, pipeline.lead)
-    time = filled.time if has_clock(filled.time) else None
+    filled = fill_gaps(panel, pipeline.fill, pipeline.initial_inputs)
+    time = filled.time if has_times(filled.time) else None
     return {
         name: LastRows(
             inputs=filled.inputs[last - kept : last].copy(),
@@ -267,14 +267,14 @@ class _Scoring:
         self.adapter: Adapter | None = None
 
     def __call__(self, chunk: Chunk) -> ScoredChunk:
-        fitted, lead, panel = self.fitted, chunk.lead, chunk.panel
+        fitted, context, panel = self.fitted, chunk.context, chunk.panel
         scores = fitted.scores(panel, keep_hidden=self.keep_hidden)
-        outputs = scores.predictions[:, lead:]
-        hidden: Any = scores.hidden[:, lead:] if self.keep_hidden else None
-        starts = (panel.starts - lead).clip(0)
+        outputs = scores.predictions[:, context:]
+        hidden: Any = scores.hidden[:, context:] if self.keep_hidden else None
+        starts = (panel.starts - context).clip(0)
         output = outputs.mean(axis=0, dtype=np.float64)
         if fitted.adaptation is not None:
             if self.adapter is None or not chunk.continues:
                 self.adapter = Adapter(fitted.adaptation, panel.n_series)
-            output += corrections(self.adapter, hidden, outputs, panel.target[lead:], starts)
+            output += corrections(self.adapter, hidden, outputs, panel.target[context:], starts)
         return ScoredChunk(chunk.rows, chunk.continues, starts, hidden, output)

@@ -348,11 +348,11 @@ def _moments_of(panel: Panel, layout: _Layout, *, first_rows: bool) -> _Moments:
     """Sum up rows with a label; first rows of a series have no past to learn from, and may be left out."""
     size = 1 + max(LABEL_LAGS) + layout.n_inputs * (max(layout.input_lags) + 1) + 2
     sums, count = np.zeros((size, size)), 0
-    for one in carried_chunks(panel, lead=max(1 + max(LABEL_LAGS), *layout.input_lags)):
+    for one in carried_chunks(panel, context=max(1 + max(LABEL_LAGS), *layout.input_lags)):
         here = one.panel
         last, change, _ = last_labels(here, layout.mean)
         learnt = ~np.isnan(here.target)
-        learnt[: one.lead] = False
+        learnt[: one.context] = False
         if not first_rows:
             learnt[here.starts[:-1]] = False
         rows = np.flatnonzero(learnt)

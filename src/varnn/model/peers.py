@@ -12,8 +12,8 @@ PEER_INPUTS = ("gap to peers", "change of peers")
 PEER_INNOVATION = "innovation of peers"
 
 
-def moments_of_rows(panel: Panel) -> IntArray:
-    """Give each row the number of its moment, shared by rows of one time (without times: of one place)."""
+def time_index(panel: Panel) -> IntArray:
+    """Give each row the number of its time, shared by rows of one time (without times: of one place)."""
     if panel.time is None:
         return np.arange(len(panel)) - panel.first_rows
     # Not return_inverse of unique, which takes several times the memory.
@@ -21,7 +21,7 @@ def moments_of_rows(panel: Panel) -> IntArray:
 
 
 def mean_of_others(panel: Panel, values: FloatArray, known: BoolArray) -> DoubleArray:
-    """Give for each row the mean of ``values`` over the other series' rows at the same moment: (N,).
+    """Give for each row the mean of ``values`` over the other series' rows at the same time: (N,).
 
     Values not ``known`` are left out; where no other is known the mean is NaN.
 
@@ -31,18 +31,18 @@ def mean_of_others(panel: Panel, values: FloatArray, known: BoolArray) -> Double
     >>> mean_of_others(panel, panel.target, panel.target > 0).tolist()
     [5.0, 5.0, 4.0, 2.0, 2.0]
     """
-    moments = moments_of_rows(panel)
+    index = time_index(panel)
     used = np.where(known, values, 0.0)
-    means, counts = (_totals(moments, one)[moments] - one for one in (used, known))
+    means, counts = (_totals(index, one)[index] - one for one in (used, known))
     with np.errstate(invalid="ignore", divide="ignore"):
         means /= counts
     means[counts == 0] = np.nan
     return means
 
 
-def _totals(moments: IntArray, values: npt.NDArray[Any]) -> DoubleArray:
-    """Add up values of one moment."""
-    return np.asarray(np.bincount(moments, weights=values), np.float64)
+def _totals(index: IntArray, values: npt.NDArray[Any]) -> DoubleArray:
+    """Add up values of one time."""
+    return np.asarray(np.bincount(index, weights=values), np.float64)
 
 
 def mean_of_others_now(values: DoubleArray, known: BoolArray) -> DoubleArray:

@@ -3,7 +3,7 @@
 ::
 
     wild labels left out (`varnn.model.outliers`)
-    inputs, gaps filled (or none at all)  +  clock  +  peers  ->  linear part split off  ->  scaled
+    inputs, gaps filled (or none at all)  +  calendar  +  peers  ->  linear part split off  ->  scaled
     prediction  =  linear prediction  +  the network's output, unscaled
 
 The order is the same for a panel (:class:`FeaturePipeline`) and for one row at a time
@@ -22,7 +22,7 @@ from varnn.data.chunks import ROWS_AT_ONCE, Chunk, carried_chunks, chunks
 from varnn.data.panel import Panel
 from varnn.data.preparation import Fill, Scale, Scaling, fill_gaps
 from varnn.errors import DataError
-from varnn.model.calendar import Cycle, clock_inputs, clock_names
+from varnn.model.calendar import Cycle, calendar_inputs, calendar_names
 from varnn.model.linear import ADDED_INPUTS, LinearPart, LinearStream, last_labels
 from varnn.model.outliers import FilterStream, LabelFilter
 from varnn.model.peers import PEER_INNOVATION, PEER_INPUTS, mean_of_others, mean_of_others_now
@@ -45,12 +45,12 @@ class FeaturePipeline:
     ----------
     scaling
         Of all inputs the network sees, and of its target.
-    fill, lead
+    fill, initial_inputs
         What stands in for missing inputs, and for those before a series' first value: (D,).
-    blind
-        Whether the table's inputs are left out, as of no use.
-    clock
-        Cycles of the clock that are inputs.
+    use_inputs
+        Whether the table's inputs are seen, or left out as of no use.
+    calendar
+        Cycles of the calendar that are inputs.
     linear
         The linear part, or None.
     peers
@@ -70,9 +70,9 @@ class FeaturePipeline:
 
     scaling: Scaling
     fill: Fill
-    lead: FloatArray
-    blind: bool = False
-    clock: tuple[Cycle, ...] = ()
+    initial_inputs: FloatArray
+    use_inputs: bool = True
+    calendar: tuple[Cycle, ...] = ()
     linear: LinearPart | None = None
     peers: bool = False
     labels: LabelFilter | None = None
@@ -85,14 +85,21 @@ class FeaturePipeline:
         *,
         scale: Scale,
         fill: Fill,
-        blind: bool = False,
-        clock: tuple[Cycle, ...] = (),
+        use_inputs: bool = True,
+        calendar: tuple[Cycle, ...] = (),
         linear: bool = False,
         peers: bool = False,
     ) -> "FeaturePipeline":
         """Learn from training rows; validation rows choose the form of the linear part."""
         given = Scaling.of(training, scale)
-        pipeline = cls(scaling=given, fill=fill, lead=given.input_lead, blind=blind, clock=clock, peers=peers)
+        pipeline = cls(
+            scaling=given,
+            fill=fill,
+            initial_inputs=given.initial_inputs,
+            use_inputs=use_inputs,
+            calendar=calendar,
+            peers=peers,
+        )
         if linear:
             judged = None if validation is None else pipeline._filled(validation)
             part = LinearPart.fit(pipeline._filled(training), judged)
@@ -102,7 +109,7 @@ class FeaturePipeline:
 
     def refitted(self, training: Panel, scale: Scale) -> "FeaturePipeline":
         """Learn anew from other rows, in the form that was chosen before."""
-        pipeline = replace(self, lead=Scaling.of(training, scale).input_lead)
+        pipeline = replace(self, initial_inputs=Scaling.of(training, scale).initial_inputs)
         if self.linear is not None:
             part = self.linear.refitted(pipeline._filled(training))
             pipeline = replace(pipeline, linear=part, labels=LabelFilter.of(training))
@@ -119,7 +126,7 @@ class FeaturePipeline:
     @property
     def takes_rows_as_they_are(self) -> bool:
         """Tell whether nothing but scaling is done to a row without gaps."""
-        return self.linear is None and not self.clock and not self.blind
+        return self.linear is None and not self.calendar and self.use_inputs
 
     def __call__(self, panel: Panel) -> Prepared:
         """Prepare a panel whose columns are those of the training panel."""
@@ -148,15 +155,15 @@ class FeaturePipeline:
             linear_predictions[one.rows] = levels
         return linear_predictions
 
-    def in_chunks(self, panel: Panel, *, most: int, lead: int = 0) -> Iterator[tuple[Chunk, DoubleArray]]:
-        """Prepare a panel in chunks, with up to ``lead`` rows before each; give their linear predictions, too.
+    def in_chunks(self, panel: Panel, *, most: int, context: int = 0) -> Iterator[tuple[Chunk, DoubleArray]]:
+        """Prepare a panel in chunks, up to ``context`` rows before each; give their linear predictions, too.
 
         The numbers are those of the whole panel.
         """
-        for one, linear_predictions in self._unscaled(panel, most=most, lead=lead):
+        for one, linear_predictions in self._unscaled(panel, most=most, context=context):
             yield one._replace(panel=self.scaling.apply(one.panel)), linear_predictions
 
-    def _unscaled(self, panel: Panel, *, most: int, lead: int = 0) -> Iterator[tuple[Chunk, DoubleArray]]:
+    def _unscaled(self, panel: Panel, *, most: int, context: int = 0) -> Iterator[tuple[Chunk, DoubleArray]]:
         left_out: Sequence[int] = ()
         if self.peers or self.fill == "interpolate":
             panel = self.plausible(panel)
@@ -164,24 +171,24 @@ class FeaturePipeline:
             left_out = self.labels.left_out(panel)
         if self.fill == "interpolate":  # that looks ahead
             residual, linear_predictions = self._split(self._filled(panel))
-            for one in chunks(residual, most=most, lead=lead):
+            for one in chunks(residual, most=most, context=context):
                 yield one, linear_predictions[one.rows]
             return
         of_peers = self._of_peers(panel)
         news = None
         if self.peers and self.linear is not None:
             innovations = np.empty(len(panel))
-            for one, residual, _ in self._split_chunks(panel, of_peers, most=ROWS_AT_ONCE, lead=0):
-                innovations[one.rows] = residual.target[one.lead :]
+            for one, residual, _ in self._split_chunks(panel, of_peers, most=ROWS_AT_ONCE, context=0):
+                innovations[one.rows] = residual.target[one.context :]
             news = self._news_of_peers(panel, innovations)
         for one, residual, linear_predictions in self._split_chunks(
-            panel, of_peers, most=most, lead=lead, missing=left_out
+            panel, of_peers, most=most, context=context, missing=left_out
         ):
             if news is not None:
                 residual = _with_columns(residual, news[_all_rows(one), None], (PEER_INNOVATION,))
-            spare = max(one.lead - lead, 0)
+            spare = max(one.context - context, 0)
             rows = residual.between(spare, len(residual))
-            yield one._replace(panel=rows, lead=one.lead - spare), linear_predictions[one.lead :]
+            yield one._replace(panel=rows, context=one.context - spare), linear_predictions[one.context :]
 
     def _split_chunks(
         self,
@@ -189,12 +196,12 @@ class FeaturePipeline:
         of_peers: DoubleArray | None,
         *,
         most: int,
-        lead: int,
+        context: int,
         missing: Sequence[int] = (),
     ) -> Iterator[tuple[Chunk, Panel, DoubleArray]]:
-        """Split the linear part off some rows at a time; residuals and predictions are of the lead, too."""
+        """Split the linear part off chunk by chunk; residuals and predictions are of the context, too."""
         reach = 1 if self.linear is None else self.linear.reach
-        for one in carried_chunks(panel, most=most, lead=lead + reach, missing=missing):
+        for one in carried_chunks(panel, most=most, context=context + reach, missing=missing):
             filled = self._filled(one.panel, None if of_peers is None else of_peers[_all_rows(one)])
             if self.linear is None:
                 yield one, filled, np.zeros(len(filled))
@@ -207,7 +214,12 @@ class FeaturePipeline:
 
     def facts(self) -> dict[str, Any]:
         """Give what is no array, as plain values for a file's header."""
-        return {"fill": self.fill, "blind": self.blind, "clock": list(self.clock), "peers": self.peers}
+        return {
+            "fill": self.fill,
+            "blind": not self.use_inputs,
+            "clock": list(self.calendar),
+            "peers": self.peers,
+        }
 
     def arrays(self) -> dict[str, DoubleArray]:
         """Give all numbers by name, as arrays for a file."""
@@ -216,8 +228,8 @@ class FeaturePipeline:
             parts.append(("linear", self.linear))
         if self.labels is not None:
             parts.append(("labels", self.labels))
-        return {"lead": np.asarray(self.lead, np.float64)} | {
-            f"{name}.{field.name}": np.atleast_1d(np.asarray(getattr(part, field.name), np.float64))
+        return {"lead": np.asarray(self.initial_inputs, np.float64)} | {
+            f"{name}.{_on_disk(field.name)}": np.atleast_1d(np.asarray(getattr(part, field.name), np.float64))
             for name, part in parts
             for field in fields(part)
             if getattr(part, field.name) is not None
@@ -229,29 +241,29 @@ class FeaturePipeline:
         return cls(
             scaling=_from_arrays(Scaling, "scaling", arrays),
             fill=facts["fill"],
-            lead=arrays["lead"],
-            blind=bool(facts["blind"]),
-            clock=tuple(facts["clock"]),
+            initial_inputs=arrays["lead"],
+            use_inputs=not facts["blind"],
+            calendar=tuple(facts["clock"]),
             linear=_from_arrays(LinearPart, "linear", arrays) if "linear.mean" in arrays else None,
             peers=bool(facts["peers"]),
             labels=_from_arrays(LabelFilter, "labels", arrays) if "labels.change" in arrays else None,
         )
 
     def _seen(self, panel: Panel) -> Panel:
-        """Leave out inputs of no use, and add those of the clock."""
-        given = panel.inputs[:, :0] if self.blind else panel.inputs
+        """Leave out inputs of no use, and add those of the calendar."""
+        given = panel.inputs if self.use_inputs else panel.inputs[:, :0]
         # Sums round as memory is laid out: one layout, so that a frame and an array give the same digits.
         seen = replace(
             panel,
             inputs=np.ascontiguousarray(given),
-            input_names=() if self.blind else panel.input_names,
+            input_names=panel.input_names if self.use_inputs else (),
         )
-        if not self.clock:
+        if not self.calendar:
             return seen
-        return _with_columns(seen, clock_inputs(panel.time, self.clock), clock_names(self.clock))
+        return _with_columns(seen, calendar_inputs(panel.time, self.calendar), calendar_names(self.calendar))
 
     def _filled(self, panel: Panel, of_peers: DoubleArray | None = None) -> Panel:
-        filled = self._seen(fill_gaps(panel, self.fill, self.lead))
+        filled = self._seen(fill_gaps(panel, self.fill, self.initial_inputs))
         columns = self._of_peers(panel) if of_peers is None else of_peers
         return filled if columns is None else _with_columns(filled, columns, PEER_INPUTS)
 
@@ -301,8 +313,8 @@ class PipelineStream:
         self.pipeline = pipeline
         self.linear = None if pipeline.linear is None else LinearStream(pipeline.linear, n_series)
         self._filter = None if pipeline.labels is None else FilterStream(pipeline.labels, n_series)
-        self._given = 0 if pipeline.blind else n_inputs
-        self._cycles = self._given + len(clock_names(pipeline.clock))
+        self._given = n_inputs if pipeline.use_inputs else 0
+        self._cycles = self._given + len(calendar_names(pipeline.calendar))
         self._enriched = self._cycles + pipeline.peers * len(PEER_INPUTS)
         width = self._enriched
         if pipeline.linear is not None:
@@ -316,8 +328,8 @@ class PipelineStream:
         values, linear = self.values, self.linear
         if self._given:
             values[:, : self._given] = inputs
-        if self.pipeline.clock:
-            values[:, self._given : self._cycles] = clock_inputs(_moment(time), self.pipeline.clock)
+        if self.pipeline.calendar:
+            values[:, self._given : self._cycles] = calendar_inputs(_timestamp(time), self.pipeline.calendar)
         if linear is None:
             return values
         if self.pipeline.peers:
@@ -362,17 +374,22 @@ class PipelineStream:
             self.linear.restore(state[:, first:])
 
 
+def _on_disk(field: str) -> str:
+    """Name a field as files do: names there stay, so that old and new versions read each other's."""
+    return {"initial_inputs": "input_lead"}.get(field, field)
+
+
 def _from_arrays(kind: type[_Part], prefix: str, arrays: Mapping[str, DoubleArray]) -> _Part:
     """Make a record of numbers and arrays from its fields; what is a number in it is one again."""
     values: dict[str, Any] = {}
     for field in fields(kind):
-        name = f"{prefix}.{field.name}"
+        name = f"{prefix}.{_on_disk(field.name)}"
         if name in arrays or field.default is MISSING:  # a file may be older than a field with a default
             values[field.name] = arrays[name].item() if field.type is float else arrays[name]
     return kind(**values)
 
 
-def _moment(time: Any) -> npt.NDArray[np.datetime64] | None:
+def _timestamp(time: Any) -> npt.NDArray[np.datetime64] | None:
     """Read one time, as NumPy, Python, pandas or text gives it."""
     if time is None:
         return None
@@ -380,13 +397,13 @@ def _moment(time: Any) -> npt.NDArray[np.datetime64] | None:
         return np.atleast_1d(np.asarray(time, dtype="datetime64[s]"))
     except (TypeError, ValueError):
         raise DataError(
-            f"time must be a moment such as '2026-11-15T07:30' or a datetime; got {time!r}."
+            f"time must be a time such as '2026-11-15T07:30' or a datetime; got {time!r}."
         ) from None
 
 
 def _all_rows(chunk: Chunk) -> slice:
-    """Give which rows of the whole panel a chunk holds, with its lead."""
-    return slice(chunk.rows.start - chunk.lead, chunk.rows.stop)
+    """Give which rows of the whole panel a chunk holds, with its context."""
+    return slice(chunk.rows.start - chunk.context, chunk.rows.stop)
 
 
 def _with_columns(panel: Panel, columns: FloatArray, names: tuple[str, ...]) -> Panel:

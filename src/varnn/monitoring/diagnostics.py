@@ -14,7 +14,7 @@ import numpy.typing as npt
 from varnn._types import DoubleArray, IntArray
 from varnn.data.panel import Panel
 from varnn.errors import DataError
-from varnn.model.calendar import has_clock
+from varnn.model.calendar import has_times
 from varnn.monitoring._words import findings
 from varnn.monitoring.calibration import Calibration
 from varnn.monitoring.correlation import autocorrelation, cross_correlation, ljung_box
@@ -153,7 +153,7 @@ def _changes(
 
 
 def _seconds_per_row(panel: Panel) -> int | None:
-    if not has_clock(panel.time):
+    if not has_times(panel.time):
         return None
     steps = np.diff(np.asarray(panel.time).astype("datetime64[s]").astype(np.int64))
     steps = steps[steps > 0]  # the step from one series to the next may go back
@@ -193,7 +193,7 @@ def _input_links(errors: DoubleArray, panel: Panel, most: int) -> tuple[InputLin
 
 
 def _by_hour(errors: DoubleArray, panel: Panel, covered: npt.NDArray[Any] | None) -> Hours | None:
-    if not has_clock(panel.time):
+    if not has_times(panel.time):
         return None
     seconds = np.asarray(panel.time).astype("datetime64[s]").astype(np.int64)
     hours = seconds % _DAY // _HOUR

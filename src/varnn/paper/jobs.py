@@ -82,7 +82,7 @@ def job(dataset: str, protocol: ProtocolName, model: str, seed: int = 2025, **se
 
 def run(job: Job) -> Outcome:
     """Fit the model of a job and score it on its training and test rows."""
-    parts = parts_of(job.dataset, job.protocol)
+    parts = cut_dataset(job.dataset, job.protocol)
     model = _model(job)
     began = time.perf_counter()
     model.fit(parts.train, validation=parts.validation)
@@ -100,7 +100,7 @@ def run(job: Job) -> Outcome:
 
 
 @lru_cache(maxsize=2)
-def parts_of(dataset: str, protocol: ProtocolName) -> Parts:
+def cut_dataset(dataset: str, protocol: ProtocolName) -> Parts:
     """Cut a data set in the paper's preparation: in time, and BIDMC by whole records.
 
     Honest parts are 64 / 16 / 20 in time, and 34 / 8 / 11 records, the same 11 test records as in the

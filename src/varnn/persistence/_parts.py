@@ -19,7 +19,7 @@ Facts = dict[str, Any]
 _Record = TypeVar("_Record", DirectPart, Bands)
 
 
-def parts_of(fitted: Fitted) -> tuple[Tensors, Facts]:
+def disassemble(fitted: Fitted) -> tuple[Tensors, Facts]:
     """Take a model apart."""
     tensors: Tensors = {f"weights.{name}": array for name, array in fitted.weights.as_dict().items()}
     tensors |= {f"recipe.{name}": array for name, array in fitted.pipeline.arrays().items()}
@@ -55,7 +55,7 @@ def parts_of(fitted: Fitted) -> tuple[Tensors, Facts]:
 
 
 def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
-    """Undo :func:`parts_of`, of parts that `varnn.persistence.model_checks` has looked at."""
+    """Undo :func:`disassemble`, of parts that `varnn.persistence.model_checks` has looked at."""
     architecture = Architecture(**facts["architecture"])
     units = facts.get("time_units", ["ns"] * len(facts["series"]))  # files written before had no others
     return Fitted(
@@ -78,9 +78,9 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
     )
 
 
-def forecaster_parts(forecaster: Forecaster) -> tuple[Tensors, Facts]:
+def disassemble_forecaster(forecaster: Forecaster) -> tuple[Tensors, Facts]:
     """Take a forecaster apart."""
-    tensors, facts = parts_of(forecaster.network)
+    tensors, facts = disassemble(forecaster.network)
     tensors["shares"] = forecaster.shrinkage
     records: list[tuple[str, DirectPart | Bands | None]] = [
         ("direct", forecaster.direct),
@@ -95,7 +95,7 @@ def forecaster_parts(forecaster: Forecaster) -> tuple[Tensors, Facts]:
 
 
 def forecaster_from(tensors: Tensors, facts: Mapping[str, Any]) -> Forecaster:
-    """Undo :func:`forecaster_parts`."""
+    """Undo :func:`disassemble_forecaster`."""
     direct, bands = under("direct.", tensors), under("bands.", tensors)
     return Forecaster(
         network=fitted_from(tensors, facts),

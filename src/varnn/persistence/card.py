@@ -68,9 +68,9 @@ def _purpose(fitted: Fitted) -> str:
     inputs = "no inputs"
     if names:
         inputs = f"{len(names)} input{'s' * (len(names) > 1)}: {shown}"
-        if fitted.pipeline.blind:
+        if not fitted.pipeline.use_inputs:
             inputs += " (given, but found to be of no use)"
-    clock = "".join(f", and the time of {one}" for one in fitted.pipeline.clock)
+    clock = "".join(f", and the time of {one}" for one in fitted.pipeline.calendar)
     others = ", and what the other series just did" if fitted.pipeline.peers else ""
     seen = f"the labels before it and {inputs}{clock}{others}"
     return f"Predicts {fitted.target_name!r} one row ahead, from {seen}."

@@ -34,7 +34,7 @@ from varnn.data.rules import (
 )
 from varnn.errors import ModelFileError
 from varnn.model.adaptation import LEAST_FORGETTING
-from varnn.model.calendar import CYCLES, clock_names
+from varnn.model.calendar import CYCLES, calendar_names
 from varnn.model.fitted import Fitted
 from varnn.model.forecast.direct import CHANGES
 from varnn.model.intervals import TAUS
@@ -368,7 +368,7 @@ def _check_surroundings(checks: Checks, tensors: Tensors, prefix: str, facts: Fa
         checks.fail("it sees peers, which needs a linear part, and has none")
     sizes["D"] = len(facts["input_names"])
     given = 0 if pipeline["blind"] else sizes["D"]
-    sizes["I"] = given + len(clock_names(pipeline["clock"])) + pipeline["peers"] * len(PEER_INPUTS)
+    sizes["I"] = given + len(calendar_names(pipeline["clock"])) + pipeline["peers"] * len(PEER_INPUTS)
     sizes["P"] = sizes["I"] + linear * (len(ADDED_INPUTS) + pipeline["peers"])
     needed = _RECIPE_ARRAYS | (_LINEAR_ARRAYS if linear else {})
     present = {name: one for name, one in _OPTIONAL_ARRAYS.items() if prefix + name in tensors}

@@ -22,7 +22,14 @@ from varnn.data.rules import shown
 from varnn.errors import ModelFileError
 from varnn.model.fitted import Fitted
 from varnn.model.forecast import Forecaster
-from varnn.persistence._parts import Tensors, fitted_from, forecaster_from, forecaster_parts, parts_of, under
+from varnn.persistence._parts import (
+    Tensors,
+    disassemble,
+    disassemble_forecaster,
+    fitted_from,
+    forecaster_from,
+    under,
+)
 from varnn.persistence.card import card
 from varnn.persistence.model_checks import check_depth, check_model, check_steady
 
@@ -56,7 +63,7 @@ def write(
     forecaster
         What forecasts several rows ahead; None where nothing does.
     """
-    tensors, facts = parts_of(fitted)
+    tensors, facts = disassemble(fitted)
     header = {
         "format": FORMAT,
         "library": version("varnn"),
@@ -65,7 +72,7 @@ def write(
         **facts,
     }
     if forecaster is not None:
-        more, header["forecaster"] = forecaster_parts(forecaster)
+        more, header["forecaster"] = disassemble_forecaster(forecaster)
         tensors |= {f"{_FORECASTER}{name}": array for name, array in more.items()}
     # A file that nobody could read is better refused now, while the model is at hand.
     what = f"the model for {str(path)!r}"

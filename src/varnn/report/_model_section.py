@@ -10,7 +10,7 @@ from varnn._types import BoolArray, FloatArray
 from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.protocols import Parts
-from varnn.model.calendar import has_clock
+from varnn.model.calendar import has_times
 from varnn.monitoring.calibration import Calibration
 from varnn.monitoring.diagnostics import FEWEST_ROWS, Diagnosis, PredictionTrace, diagnose_trace
 from varnn.report import diagnostic_figures, figures, over_time
@@ -178,7 +178,7 @@ def _places(panel: Panel) -> npt.NDArray[Any]:
 
 
 def _is_timed(panel: Panel) -> bool:
-    return panel.time is not None and has_clock(panel.time)
+    return panel.time is not None and has_times(panel.time)
 
 
 def _stretch(diagnosis: Diagnosis, longest: int) -> tuple[int, str]:

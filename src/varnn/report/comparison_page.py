@@ -10,7 +10,7 @@ from varnn import baselines
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.scores import Comparison
 from varnn.evaluation.significance import Difference
-from varnn.model.calendar import has_clock
+from varnn.model.calendar import has_times
 from varnn.monitoring.correlation import autocorrelation
 from varnn.monitoring.monitor import detect
 from varnn.report import figures, over_time
@@ -146,7 +146,7 @@ def _add_best(report: Report, comparison: Comparison, names: Sequence[str]) -> N
 def _places(comparison: Comparison) -> npt.NDArray[Any]:
     """Give the times of all rows that are scored, or their numbers."""
     rows = [one.lead_in for one in comparison.cuts]
-    timed = all(has_clock(one.time) for one in rows)
+    timed = all(has_times(one.time) for one in rows)
     values = [np.asarray(one.time) if timed else one.rows for one in rows]
     return np.concatenate([one[cut.scored()] for one, cut in zip(values, comparison.cuts, strict=True)])
 

@@ -28,7 +28,7 @@ from varnn.network.cell import Architecture, Weights
 Float32 = npt.NDArray[np.float32]
 
 
-class Matrices(NamedTuple):
+class StepWeights(NamedTuple):
     """A cell's weights, put together for stepping; an ensemble's have a leading axis of members."""
 
     from_inputs: Float32  # (D + 1, K): [x 1] -> p
@@ -40,7 +40,7 @@ class Matrices(NamedTuple):
     carry: Float32 | None  # (M + 1, M + 1): [h 1] -> [h W_h, 0], where the memory accumulates
 
     @classmethod
-    def of(cls, architecture: Architecture, weights: Weights) -> "Matrices":
+    def of(cls, architecture: Architecture, weights: Weights) -> "StepWeights":
         """Put the matrices together; a single member loses its axis, as plain products are quicker."""
         given = weights.as_dict()
         if len(weights.fusion) == 1:
@@ -97,7 +97,7 @@ class Guard:
 class Scratch:
     """Buffers that hold nothing from call to call, so that all blocks of a fleet share them."""
 
-    def __init__(self, architecture: Architecture, matrices: Matrices, window: int, n: int) -> None:
+    def __init__(self, architecture: Architecture, matrices: StepWeights, window: int, n: int) -> None:
         members = matrices.readout.shape[:-2]
         # One series has one p for all windows: as the last row of from_memory, met by the 1 of [h 1], it is
         # added within the product.
@@ -112,7 +112,7 @@ class Scratch:
         self.no_memory: Float32 = np.zeros_like(self.accumulated)
 
 
-class Block:
+class CellStream:
     """Some series in step: the states of their windows under way, and what the last x makes of them.
 
     Parameters
@@ -126,7 +126,7 @@ class Block:
     """
 
     def __init__(
-        self, architecture: Architecture, matrices: Matrices, window: int, n_series: int, scratch: Scratch
+        self, architecture: Architecture, matrices: StepWeights, window: int, n_series: int, scratch: Scratch
     ) -> None:
         self._cell, self._matrices, self._scratch = architecture, matrices, scratch
         # NumPy's dot is the quicker one for two matrices, and matmul the one that knows stacks of them.
@@ -274,11 +274,11 @@ class Workspace:
     def __init__(self, architecture: Architecture, weights: Weights, window: int) -> None:
         self.guard = Guard()
         self._cell, self._window = architecture, window
-        self._matrices = Matrices.of(architecture, weights)
+        self._matrices = StepWeights.of(architecture, weights)
         self._scratch: dict[int, Scratch] = {}
 
-    def block(self, n_series: int) -> Block:
+    def block(self, n_series: int) -> CellStream:
         """Make a block of so many series."""
         if n_series not in self._scratch:
             self._scratch[n_series] = Scratch(self._cell, self._matrices, self._window, n_series)
-        return Block(self._cell, self._matrices, self._window, n_series, self._scratch[n_series])
+        return CellStream(self._cell, self._matrices, self._window, n_series, self._scratch[n_series])

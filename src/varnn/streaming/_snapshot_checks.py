@@ -33,7 +33,7 @@ _MONITOR: dict[str, Rule] = {
     "warm_up": whole(1, 1 << 53),
     "memory": whole(1, 1 << 53),
 }
-_MOMENT = Rule(
+_TIME_STEP = Rule(
     "a kind of moment and a number",
     lambda one: (
         isinstance(one, list)
@@ -45,8 +45,8 @@ _MOMENT = Rule(
 _BROUGHT = listed(number(-_LARGE, _LARGE), "five numbers", unique=False, most=5)
 _TOTAL = Rule("five numbers", lambda one: _BROUGHT.holds(one) and len(one) == 5)
 _COMPANIONS: dict[str, Rule] = {
-    "now": optional(_MOMENT),
-    "moments": listed(optional(_MOMENT), "a list of moments", unique=False),
+    "now": optional(_TIME_STEP),
+    "moments": listed(optional(_TIME_STEP), "a list of moments", unique=False),
     "brought": Rule(
         "five numbers of each series",
         lambda one: (

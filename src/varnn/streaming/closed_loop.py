@@ -21,7 +21,7 @@ from varnn._types import DoubleArray, FloatArray
 from varnn.data.panel import Panel
 from varnn.data.preparation import fill_gaps
 from varnn.errors import DataError
-from varnn.model.calendar import has_clock
+from varnn.model.calendar import has_times
 from varnn.model.fitted import Fitted, LastRows
 from varnn.streaming.stream import Stream
 
@@ -53,7 +53,7 @@ def continue_from_training(model: Fitted, panel: Panel) -> FloatArray:
             )
         tail = model.last_rows.get(name) or next(iter(model.last_rows.values()))
         rows = slice(panel.starts[index], panel.starts[index + 1])
-        if tail.time is not None and has_clock(panel.time) and panel.time is not None:
+        if tail.time is not None and has_times(panel.time) and panel.time is not None:
             begun, ended = panel.time[rows][0], tail.time[-1]
             if begun <= ended:
                 logger.warning(
@@ -77,15 +77,15 @@ def continued(
     low, high = np.fmin.reduce(tail.target, initial=least), np.fmax.reduce(tail.target, initial=most)
     room = WIDENED * (high - low)
     joined = Panel.from_arrays(np.concatenate([tail.inputs, inputs]), None)
-    filled = fill_gaps(joined, model.pipeline.fill, model.pipeline.lead).inputs
+    filled = fill_gaps(joined, model.pipeline.fill, model.pipeline.initial_inputs).inputs
     times: Any = [None] * len(filled)
     if tail.time is not None and time is not None:
         times = np.concatenate([tail.time, time.astype(tail.time.dtype)])
     live = Stream(replace(model, adaptation=None))  # its own predictions have nothing to teach it
     predictions = np.empty(len(filled))
-    for row, (x, moment) in enumerate(zip(filled, times, strict=True)):
+    for row, (x, timestamp) in enumerate(zip(filled, times, strict=True)):
         live.last_time = None  # what follows the training rows is told by the caller, not by the clock
-        found = live.predict(x, time=moment)
+        found = live.predict(x, time=timestamp)
         if row < known:
             live.observe(tail.target[row])
             continue

@@ -1,19 +1,19 @@
 """Series that see each other, streamed one row of one series at a time.
 
-A model with ``peers=True`` predicts a row from what the other series that have a row at the same moment had
-shown *before* it: their last labels, how these changed, and what the linear part left unexplained of them.
-A fleet, ``model.stream(n_series=n)``, takes a row of every series at once. Here rows come one by one, so each
-moment keeps what every series brought into it: a series that has its label of the moment already is still
-seen as it was before. ::
+A model with ``peers=True`` predicts a row from what the other series that have a row at the same time step
+had shown *before* it: their last labels, how these changed, and what the linear part left unexplained of
+them. A fleet, ``model.stream(n_series=n)``, takes a row of every series at once. Here rows come one by one,
+so each time step keeps what every series brought into it: a series that has its label of the time step
+already is still seen as it was before. ::
 
-    moment t opens        every series expected at t brings (last label, change, innovation)
+    time step t opens        every series expected at t brings (last label, change, innovation)
     a: x   predict        sees the sum of what the others brought
     a: y   observe        changes what a brings into t + 1, and nothing at t
     b: x   predict        sees a as a did itself
 
-Who will have a row at a moment cannot be known at its first row. The series of the moment before are taken to
-come again, unless the caller says who comes (:meth:`LinkedStreams.together`): then the numbers are those of
-``model.predict`` whoever is missing.
+Who will have a row at a time step cannot be known at its first row. The series of the time step before are
+taken to come again, unless the caller says who comes (:meth:`LinkedStreams.together`): then the numbers are
+those of ``model.predict`` whoever is missing.
 """
 
 import math
@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import DoubleArray, FloatArray
-from varnn.data.timestamps import moment as moment_of
+from varnn.data.timestamps import timestamp
 from varnn.errors import ConfigError, DataError
 from varnn.model.pipeline import FeaturePipeline, PipelineStream
 from varnn.streaming._snapshot_checks import check_linked
@@ -33,12 +33,12 @@ from varnn.streaming.by_name import Streams
 from varnn.streaming.stream import Stream
 
 _EPOCH, _TICK = np.datetime64(0, "us"), np.timedelta64(1, "us")
-# What a series brings into a moment, in a form that can be summed over series:
+# What a series brings into a time step, in a form that can be summed over series:
 # last label, its change, whether there is one, innovation of the linear part, whether there is one.
 _NOTHING: DoubleArray = np.zeros(5)
 
 
-class Moment(NamedTuple):
+class TimeStep(NamedTuple):
     """When a row is: at a time, or in a round of series that come in turn."""
 
     kind: str  # "time" or "round"
@@ -46,7 +46,7 @@ class Moment(NamedTuple):
 
 
 class Others(NamedTuple):
-    """The other series of a moment, taken as one: means over those that have something to show."""
+    """The other series of a time step, taken as one: means over those that have something to show."""
 
     last: float = 0.0
     change: float = 0.0
@@ -82,7 +82,7 @@ class LinkedPipeline(PipelineStream):
         labels.last[1], labels.change[1], labels.known[1], self._innovation[1] = others
 
     def brings(self, *, waiting: bool) -> DoubleArray:
-        """Give what the first brings into a moment; a label still waited for counts as missing."""
+        """Give what the first brings into a time step; a label still waited for counts as missing."""
         labels, innovation = self._labels, self._innovation[0]
         if not labels.known[0]:
             return _NOTHING
@@ -103,16 +103,16 @@ class LinkedStream(Stream):
     """One series among others; made by :meth:`LinkedStreams.begin`."""
 
     group: "LinkedStreams"
-    moment: Moment | None = None  # of its latest row
+    time_step: TimeStep | None = None  # of its latest row
     _pipeline: LinkedPipeline
 
     @property
     def has_had_its_turn(self) -> bool:
-        """Tell whether its row of the present moment is closed."""
-        return self.moment is not None and self.moment == self.group.now and not self._open
+        """Tell whether its row of the present time step is closed."""
+        return self.time_step is not None and self.time_step == self.group.now and not self._open
 
     def brings(self) -> DoubleArray:
-        """Give what it brings into a moment after that of its latest row."""
+        """Give what it brings into a time step after that of its latest row."""
         return self._pipeline.brings(waiting=self._open)
 
     def predict(
@@ -132,12 +132,12 @@ class LinkedStream(Stream):
                 self._pipeline.others = seen
                 self._reopen()
                 raise
-            self.moment = place.moment
+            self.time_step = place.time_step
             self.group.take(self, place)
             return answer
 
     def observe(self, y: Any) -> Any:
-        """Take in the label of the last x predicted; the others see it from the next moment on."""
+        """Take in the label of the last x predicted; the others see it from the next time step on."""
         with self._guard:
             innovation = super().observe(y)
             self.group.label_came(self)
@@ -152,10 +152,10 @@ class LinkedStream(Stream):
 
 
 class Place(NamedTuple):
-    """A series' place at a moment, before it is taken."""
+    """A series' place at a time step, before it is taken."""
 
-    moment: Moment
-    brought: dict[LinkedStream, DoubleArray]  # by each series of the moment
+    time_step: TimeStep
+    brought: dict[LinkedStream, DoubleArray]  # by each series of the time step
     total: DoubleArray  # of that
     own: DoubleArray  # what the series itself brings
     others: Others
@@ -164,8 +164,8 @@ class Place(NamedTuple):
 class LinkedStreams(Streams):
     """Streams of a model with ``peers=True``, by the names of their series.
 
-    Rows come in the order of time, and within a moment in any order. The moment of a row is its ``time``;
-    without times it is its round, and a new round begins when a series comes again.
+    Rows come in the order of time, and within a time step in any order. The time step of a row is its
+    ``time``; without times it is its round, and a new round begins when a series comes again.
 
     Examples
     --------
@@ -187,7 +187,7 @@ class LinkedStreams(Streams):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        self.now: Moment | None = None  # of the latest row of any series
+        self.now: TimeStep | None = None  # of the latest row of any series
         self._brought: dict[LinkedStream, DoubleArray] = {}  # into it, by those that are there or expected
         self._total = _NOTHING
         self._named: list[LinkedStream] | None = None  # within `together`: those that come
@@ -201,7 +201,7 @@ class LinkedStreams(Streams):
 
     @contextmanager
     def together(self, names: Iterable[str]) -> Iterator[None]:
-        """Within this context rows of one moment are predicted, of these series and no others."""
+        """Within this context rows of one time step are predicted, of these series and no others."""
         named = [one for name in names if isinstance(one := self.get(name), LinkedStream)]
         self._turn = self._round(any(one.has_had_its_turn for one in named))
         self._named = named  # a series that is new has nothing to bring
@@ -212,56 +212,56 @@ class LinkedStreams(Streams):
 
     def place(self, one: LinkedStream, time: Any) -> Place:
         """Find out when a row is and what the others brought there; changes nothing."""
-        moment = self._moment(one, time)
+        time_step = self._time_step(one, time)
         brought, total = self._brought, self._total
-        if moment != self.now:
+        if time_step != self.now:
             expected = self._named
             if expected is None:
-                expected = [other for other in brought if other.moment == self.now]
+                expected = [other for other in brought if other.time_step == self.now]
             brought = {other: other.brings() for other in expected}
             total = np.sum([_NOTHING, *brought.values()], axis=0)
         if one in brought:
-            return Place(moment, brought, total, brought[one], Others.of(total - brought[one]))
-        return Place(moment, brought, total, one.brings(), Others.of(total))
+            return Place(time_step, brought, total, brought[one], Others.of(total - brought[one]))
+        return Place(time_step, brought, total, one.brings(), Others.of(total))
 
     def take(self, one: LinkedStream, place: Place) -> None:
         """Let a series be where it was placed."""
-        self.now, self._brought, self._total = place.moment, place.brought, place.total
+        self.now, self._brought, self._total = place.time_step, place.brought, place.total
         if one not in self._brought:
             self._bring(one, place.own)
 
     def label_came(self, one: LinkedStream) -> None:
-        """Let the present moment see a label of an earlier one, which it was begun without."""
-        if one.moment != self.now and one in self._brought:
+        """Let the present time step see a label of an earlier one, which it was begun without."""
+        if one.time_step != self.now and one in self._brought:
             self._bring(one, one.brings())
 
     def _bring(self, one: LinkedStream, what: DoubleArray) -> None:
         self._total = self._total - self._brought.get(one, _NOTHING) + what
         self._brought[one] = what
 
-    def _moment(self, one: LinkedStream, time: Any) -> Moment:
-        """Give the moment of a row; refuse one that is over."""
+    def _time_step(self, one: LinkedStream, time: Any) -> TimeStep:
+        """Give the time step of a row; refuse one that is over."""
         now = self.now
         if time is None:
             turn = self._turn if self._named is not None else self._round(one.has_had_its_turn)
-            moment = Moment("round", turn)
+            time_step = TimeStep("round", turn)
         else:
-            moment = Moment("time", int((moment_of(time) - _EPOCH) // _TICK))
+            time_step = TimeStep("time", int((timestamp(time) - _EPOCH) // _TICK))
         if now is None:
-            return moment
-        if moment.kind != now.kind:
+            return time_step
+        if time_step.kind != now.kind:
             raise DataError(
                 "the rows of series that see each other need a time each, all of one kind, or none of them "
-                f"has one; this one has {_KINDS[moment.kind]} and the one before {_KINDS[now.kind]}."
+                f"has one; this one has {_KINDS[time_step.kind]} and the one before {_KINDS[now.kind]}."
             )
-        if moment.value < now.value:
+        if time_step.value < now.value:
             raise DataError(
                 f"series that see each other come in the order of time; {time!r} is before the time of the "
                 "row before. Sort the rows."
             )
-        if one.has_had_its_turn and moment == now:
+        if one.has_had_its_turn and time_step == now:
             raise DataError(f"a series has one row at a time; this one has had its label of {time!r}.")
-        return moment
+        return time_step
 
     def _round(self, again: bool) -> int:
         """Give the number of the present round, or of the next one if a series comes again."""
@@ -273,7 +273,7 @@ class LinkedStreams(Streams):
         names = {one: name for name, one in self.items()}
         return {
             "now": self.now,
-            "moments": [one.moment for one in self.values() if isinstance(one, LinkedStream)],
+            "moments": [one.time_step for one in self.values() if isinstance(one, LinkedStream)],
             "brought": {names[one]: what.tolist() for one, what in self._brought.items() if one in names},
             "total": self._total.tolist(),  # as it was summed up: another order of sums rounds differently
         }
@@ -281,13 +281,13 @@ class LinkedStreams(Streams):
     def _take_over(self, facts: dict[str, Any], what: str) -> None:
         check_linked(facts, what)
 
-        def moment(pair: Any) -> Moment | None:
-            return None if pair is None else Moment(*pair)
+        def time_step(pair: Any) -> TimeStep | None:
+            return None if pair is None else TimeStep(*pair)
 
-        self.now = moment(facts["now"])
+        self.now = time_step(facts["now"])
         for one, pair in zip(self.values(), facts["moments"], strict=True):
             if isinstance(one, LinkedStream):
-                one.group, one.moment = self, moment(pair)
+                one.group, one.time_step = self, time_step(pair)
         for name, what in facts["brought"].items():
             one = self[name]
             if isinstance(one, LinkedStream):

@@ -158,9 +158,9 @@ class Store:
         with self._guard:
             if not self._linked:
                 return [self._answer(one, [], None) for one in messages]
-            return self._answer_moment(messages)
+            return self._answer_time_step(messages)
 
-    def _answer_moment(self, messages: Sequence[dict[str, Any]]) -> dict[str, Any] | list[dict[str, Any]]:
+    def _answer_time_step(self, messages: Sequence[dict[str, Any]]) -> dict[str, Any] | list[dict[str, Any]]:
         asking = [one for one in messages if "x" in one and not self._is_known(one)]
         times = {json.dumps(one.get("time")) for one in asking}
         if len(times) > 1:

@@ -18,7 +18,7 @@ from varnn._types import DoubleArray, FloatArray
 from varnn.data.finite import LARGEST
 from varnn.data.preparation import LIMIT
 from varnn.data.rules import optional, whole
-from varnn.data.timestamps import moment, read_back
+from varnn.data.timestamps import read_back, timestamp
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.model.adaptation import Adapter
 from varnn.model.fitted import Fitted
@@ -119,8 +119,8 @@ class Stream:
             the mean of the training rows; with "zero" by 0. With "none" they are refused, and with
             "interpolate", too: it would have to know the value after the gap.
         time
-            Moment of x, as `varnn.data.timestamps.moment` reads it; later than that of the last row observed.
-            Needed by a model that sees the time of day or week.
+            Moment of x, as `varnn.data.timestamps.timestamp` reads it; later than that of the last row
+            observed. Needed by a model that sees the time of day or week.
         interval
             Level, or levels, of intervals to give with the prediction.
 
@@ -352,7 +352,7 @@ class Stream:
         self._shape = (self.n_inputs,) if self.n_series is None else (width, self.n_inputs)
         self._x: FloatArray = np.zeros(self._shape)  # of the open step, gaps filled
         self._given: FloatArray = self._x  # as it came
-        self._known = np.broadcast_to(model.pipeline.lead, self._shape).astype(np.float64)  # before
+        self._known = np.broadcast_to(model.pipeline.initial_inputs, self._shape).astype(np.float64)  # before
         self._time: np.datetime64 | None = None
         # A model that takes x as it is needs no pipeline, and a stream feels what it does not have to do.
         plain = model.pipeline.takes_rows_as_they_are
@@ -374,7 +374,7 @@ class Stream:
 
     def _later(self, time: Any) -> np.datetime64:
         """Read the time of a row; refuse one that is not after that of the row before."""
-        when = moment(time)
+        when = timestamp(time)
         if self.last_time is not None and when <= self.last_time:
             raise DataError(
                 f"the time of a row must be after that of the row observed before it; got {when} after "

@@ -2,7 +2,7 @@
 
 ::
 
-    panel -> rows as they look before they come (`rows`) -> linear part for each distance (`direct`)
+    panel -> rows as they look before they come (`rows`) -> linear part for each step (`direct`)
           -> what that leaves, by the network's heads (`forecaster`) -> bands (`bands`)
 
 A one-step prediction of row t may use the inputs of row t. A forecast may not, but for inputs that are

@@ -1,19 +1,19 @@
-"""How far off a forecast may be: quantiles of past errors at each distance, wider when labels move more.
+"""How far off a forecast may be: quantiles of past errors at each step, wider when labels move more.
 
-An error at distance k is taken in units of (how much the label moved lately) ** p_k, where p_k is 0, 1/2
+An error at step k is taken in units of (how much the label moved lately) ** p_k, where p_k is 0, 1/2
 or 1, whichever gives the sharper quantiles on validation rows. As outcomes come in, intervals that hold
-too few of them are widened and those that hold too many are narrowed, for each series, distance and level
+too few of them are widened and those that hold too many are narrowed, for each series, step and level
 apart: adaptive conformal prediction.
 
-Few validation rows tell little about far distances: forecasts k rows ahead overlap, so n of their errors
+Few validation rows tell little about far steps: forecasts k rows ahead overlap, so n of their errors
 are worth n / k separate ones, and beyond the end of the rows there are none at all. Where they are worth
 less than `ENOUGH`, quantiles are those of Student's t distribution, mixed with the errors' own by the share
 of `ENOUGH` that is there ::
 
     scale_k ** 2  =  (c_k rms_k ** 2  +  PRIOR scale_(k-1) ** 2 k / (k-1)) / (c_k + PRIOR),    c_k = n_k / k
 
-where rms_k is what the errors at distance k are like, and the other term what they would be like if errors
-grew from the distance before as those of a random walk do; c_k are the degrees of freedom, `FEWEST` at least.
+where rms_k is what the errors at step k are like, and the other term what they would be like if errors
+grew from the step before as those of a random walk do; c_k are the degrees of freedom, `FEWEST` at least.
 """
 
 from dataclasses import dataclass
@@ -34,14 +34,14 @@ _NARROWEST, _WIDEST = 0.5, 5.0  # times as wide as on validation rows
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Bands:
-    """Quantiles of forecast errors, for H distances and T quantiles.
+    """Quantiles of forecast errors, for H steps and T quantiles.
 
     Parameters
     ----------
     usual
         Usual movement of the label from row to row: its mean on validation rows.
     powers
-        p of each distance: (H,).
+        p of each step: (H,).
     quantiles
         Of errors in units of movement ** p, at `varnn.model.intervals.TAUS`: (H, T).
 
@@ -65,11 +65,11 @@ class Bands:
         """Learn from errors (N, H), NaN where unknown, and how much the label had moved, (N,)."""
         usual = float(movement.mean()) or 1.0
         powers, quantiles, size = [], [], 0.0
-        for distance, column in enumerate(errors.T, 1):
+        for step, column in enumerate(errors.T, 1):
             known = ~np.isnan(column)
-            own, worth = column[known], int(known.sum()) / distance
-            grown = size * (distance / max(1, distance - 1)) ** 0.5
-            size = _size(own, worth, grown if distance > 1 else None)
+            own, worth = column[known], int(known.sum()) / step
+            grown = size * (step / max(1, step - 1)) ** 0.5
+            size = _size(own, worth, grown if step > 1 else None)
             tried = []
             for power in POWERS if worth >= ENOUGH else POWERS[:1]:
                 scale = _scales(movement[known], usual, power)
@@ -116,36 +116,36 @@ def adjusted(
     """
     rows, horizon = outcomes.shape
     beyond = np.empty(lower.shape)  # how often its reach each outcome is away: an interval holds up to 1
-    for distance in range(horizon):  # one after the other: of many rows all together are large
-        away, reach = outcomes[:, distance, None], (lower[:, distance], upper[:, distance])
-        beyond[:, distance] = np.maximum(_over(away, reach[1]), _over(-away, -reach[0]))
+    for step in range(horizon):  # one after the other: of many rows all together are large
+        away, reach = outcomes[:, step, None], (lower[:, step], upper[:, step])
+        beyond[:, step] = np.maximum(_over(away, reach[1]), _over(-away, -reach[0]))
     factors = np.ones((rows + 1, horizon, len(levels)))
     for row in range(rows):
         factors[row + 1] = factors[row]
-        distances = np.arange(min(row + 1, horizon))
-        origin = row - distances  # whose outcome at this distance is row ``row``
-        missed = beyond[origin, distances] > factors[origin, distances]  # (k, L)
-        known = ~np.isnan(outcomes[origin, distances])
+        steps = np.arange(min(row + 1, horizon))
+        origin = row - steps  # whose outcome at this step is row ``row``
+        missed = beyond[origin, steps] > factors[origin, steps]  # (k, L)
+        known = ~np.isnan(outcomes[origin, steps])
         change = _RATE * (missed - (1 - levels)) * known[:, None]
-        factors[row + 1, distances] = np.clip(factors[row + 1, distances] + change, _NARROWEST, _WIDEST)
+        factors[row + 1, steps] = np.clip(factors[row + 1, steps] + change, _NARROWEST, _WIDEST)
     return factors[:-1]
 
 
 def poorly_known(errors: DoubleArray) -> IntArray:
-    """List the distances, from 1 on, whose errors (N, H) are too few to take their own quantiles.
+    """List the steps, from 1 on, whose errors (N, H) are too few to take their own quantiles.
 
     Examples
     --------
     >>> poorly_known(np.ones((50, 4))).tolist()
     [3, 4]
     """
-    distances = np.arange(1, errors.shape[1] + 1)
-    few = np.count_nonzero(~np.isnan(errors), axis=0) < ENOUGH * distances
-    return np.asarray(distances[few])
+    steps = np.arange(1, errors.shape[1] + 1)
+    few = np.count_nonzero(~np.isnan(errors), axis=0) < ENOUGH * steps
+    return np.asarray(steps[few])
 
 
 def _size(errors: DoubleArray, worth: float, grown: float | None) -> float:
-    """Give how large errors of one distance are: as they were, and as they grew from the one before."""
+    """Give how large errors of one step are: as they were, and as they grew from the one before."""
     own = float(np.square(errors).mean()) if len(errors) else 0.0
     if grown is None:
         return float(own**0.5)
@@ -159,10 +159,10 @@ def _student(freedom: float) -> DoubleArray:
     return np.asarray(t.ppf(TAUS, freedom))
 
 
-def _over(distance: DoubleArray, reach: DoubleArray) -> DoubleArray:
+def _over(step: DoubleArray, reach: DoubleArray) -> DoubleArray:
     """Divide; what is beyond a reach of nothing is infinitely far."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.nan_to_num(distance / reach, nan=0.0, posinf=np.inf)
+        return np.nan_to_num(step / reach, nan=0.0, posinf=np.inf)
 
 
 def _scales(movement: DoubleArray, usual: float, power: float | DoubleArray) -> DoubleArray:

@@ -1,4 +1,4 @@
-"""The linear part of a forecast: one ridge regression for each distance.
+"""The linear part of a forecast: one ridge regression for each step.
 
 Row t + k is anchored at ::
 
@@ -8,7 +8,7 @@ where f_t is the last label before row t; inputs known in the future add how the
 row t. As in `varnn.model.linear`, regressing the change and not the level makes ridge shrink towards
 persistence, and regressors stay within the range they had in training: far from it, nothing is pulled
 further. Ridge, and whether the table's inputs are looked at, is chosen on validation rows for each
-distance. Where these are too few to choose on (see `varnn.model.forecast.bands`), all shorter distances have
+step. Where these are too few to choose on (see `varnn.model.forecast.bands`), all shorter steps have
 a say, and the last label alone is a choice, too.
 """
 
@@ -58,11 +58,11 @@ class HorizonFeatures:
 
     @classmethod
     def of(
-        cls, panel: Panel, prepared: Panel, known: Sequence[str], *, blind: bool, mean: float
+        cls, panel: Panel, prepared: Panel, known: Sequence[str], *, use_inputs: bool, mean: float
     ) -> "HorizonFeatures":
-        """Look at rows, and at what a pipeline made of them; a blind one leaves the table's inputs out."""
-        columns = np.empty(0, np.int64) if blind else columns_of(panel, known)
-        return cls(panel, prepared.inputs, columns, 0 if blind else panel.n_inputs, mean)
+        """Take rows, and what a pipeline made of them; it may have left the table's inputs out."""
+        columns = columns_of(panel, known) if use_inputs else np.empty(0, np.int64)
+        return cls(panel, prepared.inputs, columns, panel.n_inputs if use_inputs else 0, mean)
 
     @property
     def width(self) -> int:
@@ -107,10 +107,10 @@ class HorizonFeatures:
         blank = np.zeros((len(rows), len(self.known)))
         return np.column_stack([self.seen[rows], self.changes(rows), blank])
 
-    def toward(self, regressors: DoubleArray, rows: IntArray, distance: int) -> DoubleArray:
+    def toward(self, regressors: DoubleArray, rows: IntArray, step: int) -> DoubleArray:
         """Add what is known of the rows so far after these, in place."""
         if len(self.known):
-            later = np.minimum(rows + distance, self._ends[1][rows])[:, None]
+            later = np.minimum(rows + step, self._ends[1][rows])[:, None]
             now = self.seen[rows[:, None], self.known]
             regressors[:, -len(self.known) :] = self.seen[later, self.known] - now
         return regressors
@@ -134,7 +134,7 @@ class HorizonFeatures:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DirectPart:
-    """The regressions, for H - 1 distances and F regressors.
+    """The regressions, for H - 1 steps and F regressors.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class DirectPart:
 
     @classmethod
     def fit(cls, training: HorizonFeatures, validation: HorizonFeatures | None, horizon: int) -> "DirectPart":
-        """Fit every candidate on the latest training rows, and keep each distance's best on validation."""
+        """Fit every candidate on the latest training rows, and keep each step's best on validation."""
         low, high = _range_of(training, horizon)
         moments = _moments(training, low, high, horizon)
         candidates = [one.candidates(training.of_inputs) for one in moments]
@@ -180,16 +180,16 @@ class DirectPart:
         """Give the linear predictions of the rows after some rows: (B, H - 1)."""
         linear_predictions = np.empty((len(rows), len(self.weights)))
         regressors = features.regressors(rows)
-        for distance, (weights, constant) in enumerate(zip(self.weights, self.constants, strict=True), 1):
-            if distance == 1 or len(features.known):
-                within = features.toward(regressors, rows, distance).clip(self.low, self.high)
-            linear_predictions[:, distance - 1] = within @ weights + constant
+        for step, (weights, constant) in enumerate(zip(self.weights, self.constants, strict=True), 1):
+            if step == 1 or len(features.known):
+                within = features.toward(regressors, rows, step).clip(self.low, self.high)
+            linear_predictions[:, step - 1] = within @ weights + constant
         return linear_predictions + features.last(rows)[:, None]
 
 
 @dataclass(eq=False)
 class _Moments:
-    """Moments of regressors and wanted changes at one distance, about ``origin``."""
+    """Moments of regressors and wanted changes at one step, about ``origin``."""
 
     origin: DoubleArray  # (F,): near the means, so that squares lose no digits
     count: int
@@ -247,7 +247,7 @@ class _Moments:
 
 
 def _range_of(features: HorizonFeatures, horizon: int) -> tuple[DoubleArray, DoubleArray]:
-    """Give the range of each regressor, of those known in the future over all distances."""
+    """Give the range of each regressor, of those known in the future over all steps."""
     low, high = np.full(features.width, np.inf), np.full(features.width, -np.inf)
     for x, _, _ in _rows_toward(features, horizon if len(features.known) else 2):
         low, high = np.minimum(low, x.min(axis=0)), np.maximum(high, x.max(axis=0))
@@ -256,13 +256,13 @@ def _range_of(features: HorizonFeatures, horizon: int) -> tuple[DoubleArray, Dou
 
 
 def _moments(features: HorizonFeatures, low: DoubleArray, high: DoubleArray, horizon: int) -> list[_Moments]:
-    """Give the moments of each distance."""
+    """Give the moments of each step."""
     moments: list[_Moments] = []
-    for x, distance, wanted in _rows_toward(features, horizon):
+    for x, step, wanted in _rows_toward(features, horizon):
         within = x.clip(low, high)
-        if len(moments) < distance:
+        if len(moments) < step:
             moments.append(_Moments.about(within.mean(axis=0)))
-        moments[distance - 1].add(within, wanted)
+        moments[step - 1].add(within, wanted)
     blank = np.zeros(features.width)  # of no rows at all
     return moments or [_Moments.about(blank) for _ in range(horizon - 1)]
 
@@ -270,19 +270,19 @@ def _moments(features: HorizonFeatures, low: DoubleArray, high: DoubleArray, hor
 def _errors(
     features: HorizonFeatures, low: DoubleArray, high: DoubleArray, candidates: list[Any]
 ) -> tuple[DoubleArray, IntArray]:
-    """Give the squared error of each candidate at each distance, (H - 1, C), and over how many rows."""
+    """Give the squared error of each candidate at each step, (H - 1, C), and over how many rows."""
     sums, counts = np.zeros((len(candidates), len(candidates[0]))), np.zeros(len(candidates), np.int64)
-    for x, distance, wanted in _rows_toward(features, len(candidates) + 1):
-        weights, constants = zip(*candidates[distance - 1], strict=True)
+    for x, step, wanted in _rows_toward(features, len(candidates) + 1):
+        weights, constants = zip(*candidates[step - 1], strict=True)
         known = ~np.isnan(wanted)
         guesses = x.clip(low, high)[known] @ np.column_stack(weights) + np.array(constants)
-        sums[distance - 1] += np.square(wanted[known, None] - guesses).sum(axis=0)
-        counts[distance - 1] += known.sum()
+        sums[step - 1] += np.square(wanted[known, None] - guesses).sum(axis=0)
+        counts[step - 1] += known.sum()
     return sums, counts
 
 
 def _best(sums: DoubleArray, counts: IntArray) -> IntArray:
-    """Choose a candidate for each distance: the best there, or up to there where that says little."""
+    """Choose a candidate for each step: the best there, or up to there where that says little."""
     own = sums[:, :-1].argmin(axis=1)
     alone = np.maximum(sums[:, -1:], np.finfo(np.float64).tiny)  # what the last label alone leaves
     worth = counts / np.arange(2, len(counts) + 2)
@@ -292,8 +292,8 @@ def _best(sums: DoubleArray, counts: IntArray) -> IntArray:
 
 
 def _rows_toward(features: HorizonFeatures, horizon: int) -> Iterator[tuple[DoubleArray, int, DoubleArray]]:
-    """Go through the latest rows: regressors (a buffer), distance and wanted change, NaN where unknown."""
+    """Go through the latest rows: regressors (a buffer), step and wanted change, NaN where unknown."""
     for rows in features.chunks(features.latest()):
         regressors, wanted = features.regressors(rows), features.changes_ahead(rows, horizon)
-        for distance in range(1, horizon):
-            yield features.toward(regressors, rows, distance), distance, wanted[:, distance - 1]
+        for step in range(1, horizon):
+            yield features.toward(regressors, rows, step), step, wanted[:, step - 1]

@@ -52,7 +52,7 @@ class Forecast:
 
 
 class ForecastParts(NamedTuple):
-    """Forecasts from before each row, with the network's part apart: for N rows and H distances."""
+    """Forecasts from before each row, with the network's part apart: for N rows and H steps."""
 
     linear_predictions: DoubleArray  # (N, H): the linear part
     added: DoubleArray  # (N, H): by the network
@@ -185,9 +185,11 @@ class Forecaster:
         """Look ahead from before each row, with the linear part and the network apart."""
         rows, network, direct = inputs_known_before(panel, self.known), self.network, self.direct
         prepared = network.prepared(rows)
-        blind = network.pipeline.blind
+        use_inputs = network.pipeline.use_inputs
         plausible = network.pipeline.plausible(rows)  # as the rows prepared are
-        features = HorizonFeatures.of(plausible, prepared.panel, self.known, blind=blind, mean=direct.mean)
+        features = HorizonFeatures.of(
+            plausible, prepared.panel, self.known, use_inputs=use_inputs, mean=direct.mean
+        )
         linear_predictions, added = np.empty((len(panel), self.horizon)), np.empty((len(panel), self.horizon))
         linear_predictions[:, 0] = prepared.linear_predictions
         for some in features.chunks(np.arange(len(panel))):

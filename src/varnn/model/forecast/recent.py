@@ -8,7 +8,7 @@ import numpy.typing as npt
 from varnn._types import FloatArray
 from varnn.data.panel import Panel
 from varnn.errors import DataError
-from varnn.model.calendar import has_clock
+from varnn.model.calendar import has_times
 
 _NO_TIME = np.datetime64("NaT", "us")  # microseconds: nanoseconds end in the year 2262
 
@@ -58,7 +58,7 @@ class Recent:
             return _NO_TIME if time is None else np.datetime64(time, "ns")
         except (TypeError, ValueError):
             raise DataError(
-                f"time must be a moment such as '2026-11-15T07:30' or a datetime; got {time!r}."
+                f"time must be a time such as '2026-11-15T07:30' or a datetime; got {time!r}."
             ) from None
 
     def panel(self, input_names: tuple[str, ...], target_name: str) -> Panel:
@@ -71,7 +71,7 @@ class Recent:
         labels = self.labels[order].T.copy()  # (n, kept)
         labels[:, 0] = np.where(np.isnan(labels[:, 0]), self.last, labels[:, 0])
         time: npt.NDArray[Any] | None = self.times[order]
-        if np.isnat(self.times[order]).any() or not has_clock(time):
+        if np.isnat(self.times[order]).any() or not has_times(time):
             time = None
         return Panel(
             inputs=self.inputs[order].transpose(1, 0, 2).reshape(n_series * kept, -1),

@@ -21,7 +21,7 @@ def count_weights(architecture: Architecture) -> int:
     return sum(rows * columns for rows, columns in architecture.shapes.values())
 
 
-class Matrices:
+class FusedWeights:
     """One flat vector as the matrices of the equations; all are views."""
 
     def __init__(self, architecture: Architecture, flat: Tensor) -> None:
@@ -51,7 +51,9 @@ class Workspace:
     transposed; a view costs about as much to make as a small operation, so each is made once.
     """
 
-    def __init__(self, architecture: Architecture, steps: int, graded: int, batch: int, like: Tensor) -> None:
+    def __init__(
+        self, architecture: Architecture, steps: int, loss_rows: int, batch: int, like: Tensor
+    ) -> None:
         hidden = architecture.hidden_size
         fused, _ = architecture.shapes["fusion"]
         h_begin, u_begin = architecture.n_inputs, architecture.n_inputs + architecture.memory_size
@@ -75,13 +77,13 @@ class Workspace:
         u_all = fused_all[1:, :, u_begin:fused] if architecture.activation_memory else self.z_all
         self.u, self.u_t = u_all.unbind(), u_all.flatten(0, 1).t()
         if architecture.horizon > 1:
-            later = (graded * batch, architecture.horizon - 1)
-            self.graded_rows_flat = self.rows[-graded:].view(-1)
-            self.graded_u = u_all[-graded:].flatten(0, 1)
+            later = (loss_rows * batch, architecture.horizon - 1)
+            self.graded_rows_flat = self.rows[-loss_rows:].view(-1)
+            self.graded_u = u_all[-loss_rows:].flatten(0, 1)
             self.ahead_target = like.new_empty(later)
             self.ahead_unknown = torch.empty_like(self.ahead_target, dtype=torch.bool)
             self.ahead_g = like.new_empty(later)  # d(prediction)
-            self.ahead_g_of_step = self.ahead_g.view(graded, batch, -1).unbind()
+            self.ahead_g_of_step = self.ahead_g.view(loss_rows, batch, -1).unbind()
 
         self.error_and_one = like.new_ones(2, steps * batch)
         self.ones = self.error_and_one[1]
@@ -91,14 +93,17 @@ class Workspace:
         self.error, self.error_column = self.error_all.unbind(), self.error_all[:, :, None].unbind()
         self.missing_all = like.new_zeros(steps, batch, 1)
         self.missing = self.missing_all.unbind()
-        self.graded_error, self.graded_missing = self.error_all[-graded:], self.missing_all[-graded:, :, 0]
+        self.graded_error, self.graded_missing = (
+            self.error_all[-loss_rows:],
+            self.missing_all[-loss_rows:, :, 0],
+        )
         self.graded_error_flat = self.graded_error.view(-1)
 
         self.g_all_column = like.new_zeros(steps, batch, 1)
         self.g, self.g_column = self.g_all_column[:, :, 0].unbind(), self.g_all_column.unbind()
         self.g_flat = self.g_all_column.view(-1)
         self.g_later_flat = self.g_flat[batch:]
-        self.graded_g, self.ungraded_g = self.g_all_column[-graded:, :, 0], self.g_all_column[:-graded]
+        self.graded_g, self.ungraded_g = self.g_all_column[-loss_rows:, :, 0], self.g_all_column[:-loss_rows]
         self.link_all = like.new_empty(steps - 1, batch)
         self.link, self.link_flat = self.link_all.unbind(), self.link_all.view(-1)
         self.da_all = like.new_zeros(steps - 1, batch, architecture.memory_size)

@@ -68,8 +68,8 @@ class CompiledEngine:
         starts = n_rows - window + 1
         self._windows = inputs.contiguous().as_strided((starts, window * n_inputs), (n_inputs, 1))
         self._labels = target.contiguous().as_strided((starts, window), (1, 1))
-        self._weights: _Matrices | None = None
-        self._gradient = _Matrices(architecture, inputs.new_zeros(count_weights(architecture)))
+        self._weights: _CompiledWeights | None = None
+        self._gradient = _CompiledWeights(architecture, inputs.new_zeros(count_weights(architecture)))
         table = (architecture.memory_size + 2, 2, architecture.hidden_size)
         self._table: FloatArray = inputs.new_empty(table).numpy()
         self._sums: FloatArray = inputs.new_empty(table).numpy()
@@ -79,7 +79,7 @@ class CompiledEngine:
     def loss_and_gradient(self, flat: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
         """Give the mean squared error of the windows ending at rows ``ends``, and its gradient."""
         if self._weights is None or self._weights.flat is not flat:
-            self._weights = _Matrices(self.architecture, flat)
+            self._weights = _CompiledWeights(self.architecture, flat)
         weights, gradient, work = self._weights, self._gradient, self._workspace(len(ends))
         starts = ends - (self.window - 1)
         torch.index_select(self._windows, 0, starts, out=work.x)
@@ -92,7 +92,7 @@ class CompiledEngine:
         return torch.scalar_tensor(loss, dtype=flat.dtype), gradient.flat
 
 
-class _Matrices:
+class _CompiledWeights:
     """One flat vector as the matrices of an RM cell: those for BLAS, and those for the kernel."""
 
     def __init__(self, architecture: Architecture, flat: Tensor) -> None:

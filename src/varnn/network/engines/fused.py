@@ -6,10 +6,10 @@ u_-1 are zero; parts that a variant does not have fall away)::
 
     z_t = F_t W                  u_t   = relu(z_t)
     e_t = y_t - u_t w_o - b_o    h_t+1 = rho(a_t),    a_t = e_t w_e + b_e + h_t C
-    loss = mean of e_t squared over the batch and the graded steps, the last ones of a window,
+    loss = mean of e_t squared over the batch and the loss rows steps, the last ones of a window,
            and of a cell that looks ahead the same mean of y_t+k - (u_t V + b_v)_k over all k too
 
-Backwards, with d(.) for the derivative of the loss and g_t = d(y_hat_t). A graded step's own error puts
+Backwards, with d(.) for the derivative of the loss and g_t = d(y_hat_t). A loss rows step's own error puts
 s_t = -2 e_t / (errors counted) into g_t; elsewhere s_t is zero::
 
     d(z_t) = [z_t > 0] * (g_t w_o + d(z_t+1) W_a')
@@ -37,7 +37,7 @@ import torch
 from torch import Tensor
 
 from varnn.network.cell import Architecture
-from varnn.network.engines._workspace import Matrices, Workspace, count_weights
+from varnn.network.engines._workspace import FusedWeights, Workspace, count_weights
 
 # gradient * [value > 0] and gradient * (1 - value^2), each in one pass
 _relu_slope = torch.ops.aten.threshold_backward.grad_input
@@ -55,7 +55,7 @@ class FusedEngine:
         All rows, (N, D) and (N,), scaled; NaN in the target is a missing label.
     window
         Rows in a window.
-    graded
+    loss_rows
         Rows at the end of a window whose errors make the loss; the paper grades the last one.
     ahead
         Targets of the rows after each row, (N, H - 1), for a cell that looks ahead; NaN where unknown.
@@ -83,7 +83,7 @@ class FusedEngine:
         inputs: Tensor,
         target: Tensor,
         window: int,
-        graded: int = 1,
+        loss_rows: int = 1,
         ahead: Tensor | None = None,
     ) -> None:
         self.architecture = architecture
@@ -94,21 +94,23 @@ class FusedEngine:
         self.links_scalars = not (
             architecture.accumulate or architecture.activation_memory or self.any_missing
         )
-        # With no memory of any kind the graded rows alone decide.
-        steps = graded if architecture.residual == "none" and not architecture.activation_memory else window
-        self.steps, self.graded = steps, graded
+        # With no memory of any kind the loss rows alone decide.
+        steps = (
+            loss_rows if architecture.residual == "none" and not architecture.activation_memory else window
+        )
+        self.steps, self.loss_rows = steps, loss_rows
         self._offsets = torch.arange(1 - steps, 1, device=target.device)[:, None]  # (w, 1)
-        self._weights: Matrices | None = None
-        self._gradient = Matrices(architecture, inputs.new_zeros(count_weights(architecture)))
+        self._weights: FusedWeights | None = None
+        self._gradient = FusedWeights(architecture, inputs.new_zeros(count_weights(architecture)))
         self._workspace = lru_cache(maxsize=2)(
-            lambda batch: Workspace(architecture, steps, graded, batch, inputs)
+            lambda batch: Workspace(architecture, steps, loss_rows, batch, inputs)
         )
 
     @torch.inference_mode()
     def loss_and_gradient(self, flat: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
         """Give the mean squared error of the windows ending at rows ``ends``, and its gradient."""
         if self._weights is None or self._weights.flat is not flat:
-            self._weights = Matrices(self.architecture, flat)
+            self._weights = FusedWeights(self.architecture, flat)
         weights, work = self._weights, self._workspace(len(ends))
         self._gather(work, ends)
         self._forward(work, weights)
@@ -132,7 +134,7 @@ class FusedEngine:
         torch.mul(work.graded_error, -2 * share, out=work.graded_g)
         return torch.dot(work.graded_error_flat, work.graded_error_flat).mul_(share)
 
-    def _grade_ahead(self, work: Workspace, weights: Matrices, targets: Tensor) -> Tensor:
+    def _grade_ahead(self, work: Workspace, weights: FusedWeights, targets: Tensor) -> Tensor:
         """Give the loss of looking ahead, and write G_t."""
         target = torch.index_select(targets, 0, work.graded_rows_flat, out=work.ahead_target)
         error = torch.addmm(weights.ahead_bias, work.graded_u, weights.ahead, out=work.ahead_g)
@@ -153,7 +155,7 @@ class FusedEngine:
             work.missing_all.copy_(missing[:, :, None])
             work.error_all.masked_fill_(missing, 0)  # any number will do: nothing is learnt from it
 
-    def _forward(self, work: Workspace, weights: Matrices) -> None:
+    def _forward(self, work: Workspace, weights: FusedWeights) -> None:
         torch.addmm(weights.fusion_bias, work.x_flat, weights.of_inputs, out=work.z_flat)
         work.error_all.sub_(weights.readout_bias)
         for t in range(self.steps):
@@ -163,7 +165,7 @@ class FusedEngine:
             torch.clamp_min(work.z[t], 0, out=work.u[t])
             work.error[t].addmv_(work.u[t], weights.readout, alpha=-1)
 
-    def _remember(self, work: Workspace, weights: Matrices, t: int) -> None:
+    def _remember(self, work: Workspace, weights: FusedWeights, t: int) -> None:
         """Write h_t, from the error and the memory of the step before."""
         if self.architecture.residual == "none":
             return
@@ -181,7 +183,7 @@ class FusedEngine:
         if self.any_missing:
             h.lerp_(work.h[t - 1], work.missing[t - 1])  # weights of 0 and 1: new, or held
 
-    def _backward(self, work: Workspace, weights: Matrices) -> None:
+    def _backward(self, work: Workspace, weights: FusedWeights) -> None:
         _relu_slope(work.one, work.z_all, 0, grad_input=work.z_all)  # [z > 0]
         if self.steps > 1 and self.architecture.residual != "none":
             torch.mul(weights.of_state, weights.readout, out=work.of_state)
@@ -196,7 +198,7 @@ class FusedEngine:
             work.ungraded_g.zero_()
         work.z_all.mul_(work.g_all_column)
 
-    def _backward_scalars(self, work: Workspace, weights: Matrices) -> None:
+    def _backward_scalars(self, work: Workspace, weights: FusedWeights) -> None:
         """RM with all labels: what links g_t-1 to g_t is known for all steps at once."""
         if self.architecture.residual == "scalar":
             torch.neg(work.dh_all[:, :, 0], out=work.link_all)
@@ -204,12 +206,12 @@ class FusedEngine:
             self._memory_slope(work.dh_all, work.h_later, out=work.da_all)
             torch.addmv(work.link_flat, work.da_flat, weights.error, beta=0, alpha=-1, out=work.link_flat)
         for t in range(self.steps - 1, 0, -1):
-            if t > self.steps - self.graded:
+            if t > self.steps - self.loss_rows:
                 work.g[t - 1].addcmul_(work.g[t], work.link[t - 1])
             else:
                 torch.mul(work.g[t], work.link[t - 1], out=work.g[t - 1])
 
-    def _backward_with_activation(self, work: Workspace, weights: Matrices) -> None:
+    def _backward_with_activation(self, work: Workspace, weights: FusedWeights) -> None:
         work.ungraded_g.zero_()
         work.of_state.copy_(weights.of_state)
         torch.mul(work.g_column[-1], weights.readout, out=work.du)
@@ -222,11 +224,11 @@ class FusedEngine:
                 work.du.addcmul_(work.g_column[t - 1], weights.readout)
                 self._backward_ahead(work, weights, t - 1)
 
-    def _backward_ahead(self, work: Workspace, weights: Matrices, t: int) -> None:
-        if self.ahead is not None and t >= self.steps - self.graded:
-            work.du.addmm_(work.ahead_g_of_step[t - self.steps + self.graded], weights.ahead_t)
+    def _backward_ahead(self, work: Workspace, weights: FusedWeights, t: int) -> None:
+        if self.ahead is not None and t >= self.steps - self.loss_rows:
+            work.du.addmm_(work.ahead_g_of_step[t - self.steps + self.loss_rows], weights.ahead_t)
 
-    def _backward_memory(self, work: Workspace, weights: Matrices, t: int, dh: Tensor) -> None:
+    def _backward_memory(self, work: Workspace, weights: FusedWeights, t: int, dh: Tensor) -> None:
         """Turn ``dh``, which comes as d(z_t) W_m', into d(a_t-1) and g_t-1."""
         if self.architecture.residual == "none":
             return
@@ -251,7 +253,7 @@ class FusedEngine:
             _tanh_slope(dh, h, grad_input=out)
         return out
 
-    def _sum_over_steps(self, work: Workspace, weights: Matrices, gradient: Matrices) -> None:
+    def _sum_over_steps(self, work: Workspace, weights: FusedWeights, gradient: FusedWeights) -> None:
         torch.mm(work.fused_t, work.z_flat, out=gradient.of_fused)  # z holds d(z), or g * [z > 0]
         if self.architecture.activation_memory:
             torch.mv(work.u_t, work.g_flat, out=gradient.readout)

@@ -22,7 +22,7 @@ def make_engine(
     inputs: Tensor,
     target: Tensor,
     window: int,
-    graded: int = 1,
+    loss_rows: int = 1,
     ahead: Tensor | None = None,
 ) -> Engine:
     """Make the engine of a name.
@@ -36,7 +36,7 @@ def make_engine(
         The cell.
     inputs, target
         All rows, (N, D) and (N,), scaled, on the device to compute on.
-    window, graded
+    window, loss_rows
         Rows in a window, and how many of the last ones make the loss; ``"compiled"`` grades one.
     ahead
         Targets of the rows after each row, (N, H - 1), for a cell that looks ahead: ``"fused"`` learns
@@ -51,11 +51,13 @@ def make_engine(
     """
     check_choice("engine", name, get_args(EngineName))
     if name == "reference" or (ahead is not None and not architecture.activation_memory):
-        return ReferenceEngine(architecture, inputs, target, window, graded, ahead)
-    if name == "fused" or (name == "auto" and not (graded == 1 and _can_compile(architecture, inputs))):
-        return FusedEngine(architecture, inputs, target, window, graded, ahead)
-    if graded > 1:
-        raise ConfigError(f"engine='compiled' grades the last row only; got graded={graded}. Use 'auto'.")
+        return ReferenceEngine(architecture, inputs, target, window, loss_rows, ahead)
+    if name == "fused" or (name == "auto" and not (loss_rows == 1 and _can_compile(architecture, inputs))):
+        return FusedEngine(architecture, inputs, target, window, loss_rows, ahead)
+    if loss_rows > 1:
+        raise ConfigError(
+            f"engine='compiled' grades the last row only; got loss_rows={loss_rows}. Use 'auto'."
+        )
     require("numba", extra="fast", purpose="engine='compiled'")
     from varnn.network.engines.compiled import CompiledEngine
 

@@ -1,9 +1,9 @@
 """Scaled panels -> trained weights.
 
 ``config`` says how; ``members`` trains several networks side by side, ``loop`` one, or several in every
-step: epochs, Adam, schedules, and what ``record`` says of when to stop and what to keep; ``judge`` is the
-error on validation rows. Everything a member learns from is drawn from its seed, so one seed on one machine
-gives one result.
+step: epochs, Adam, schedules, and what ``record`` says of when to stop and what to keep; ``validation`` is
+the error on validation rows. Everything a member learns from is drawn from its seed, so one seed on one
+machine gives one result.
 """
 
 from varnn.network.training.config import Schedule, TrainConfig, pick_device

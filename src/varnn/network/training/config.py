@@ -27,19 +27,19 @@ class TrainConfig:
     """
 
     window: int = 5
-    graded: int = 1
+    loss_rows: int = 1
     epochs: int = 50
     batch_size: int = 128
     learning_rate: float = 3e-3
     schedule: Schedule = "constant"
     patience: int | None = 10
     gradient_clip: float | None = None
-    averaging: float = 0.0
+    weight_ema: float = 0.0
     device: str = "auto"
     engine: EngineName = "auto"
 
     def __post_init__(self) -> None:
-        for name in ("window", "graded", "epochs", "batch_size", "patience"):
+        for name in ("window", "loss_rows", "epochs", "batch_size", "patience"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int | np.integer) or value < 1):
                 raise ConfigError(f"{name} must be a whole number, at least 1; got {value!r}.")
@@ -47,10 +47,10 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise ConfigError(f"{name} must be above 0; got {value}.")
-        if not 0 <= self.averaging < 1:
-            raise ConfigError(f"averaging must be at least 0 and below 1; got {self.averaging}.")
-        if self.graded > self.window:
-            raise ConfigError(f"graded must be at most window = {self.window}; got {self.graded}.")
+        if not 0 <= self.weight_ema < 1:
+            raise ConfigError(f"weight_ema must be at least 0 and below 1; got {self.weight_ema}.")
+        if self.loss_rows > self.window:
+            raise ConfigError(f"loss_rows must be at most window = {self.window}; got {self.loss_rows}.")
         check_choice("schedule", self.schedule, get_args(Schedule))
         check_choice("engine", self.engine, get_args(EngineName))
 

@@ -17,8 +17,8 @@ from varnn.network.engines.adam import FlatAdam
 from varnn.network.engines.engine import Engine, pack, unpack
 from varnn.network.engines.registry import make_adam, make_engine
 from varnn.network.training.config import TrainConfig, pick_device, put_on
-from varnn.network.training.judge import Judge
 from varnn.network.training.record import Ahead, Epoch, Record, Trained
+from varnn.network.training.validation import ValidationLoss
 
 logger = logging.getLogger(__name__)
 
@@ -87,11 +87,11 @@ def train_together(
     alone = len(seeds) == 1
     name = config.engine if alone else "reference"
     later = None if ahead is None else put_on(device, ahead.training)
-    engine = make_engine(name, architecture, inputs, target, config.window, config.graded, later)
-    judge = None
+    engine = make_engine(name, architecture, inputs, target, config.window, config.loss_rows, later)
+    validation_loss = None
     if validation is not None:
         unseen = None if ahead is None else ahead.validation
-        judge = Judge(architecture, validation, config.window, device, unseen)
+        validation_loss = ValidationLoss(architecture, validation, config.window, device, unseen)
     drawn = np.stack([pack(initial_weights(architecture, seed)) for seed in seeds])
     flat = put_on(device, drawn[0] if alone else drawn)
     adam = make_adam(engine, flat, config.learning_rate)
@@ -99,7 +99,7 @@ def train_together(
     generators = [np.random.default_rng([seed, 1]) for seed in seeds]
     lasts = stop_after or [None] * len(seeds)
     best, records = flat.clone(), [Record(last or config.epochs) for last in lasts]
-    average = _Average(flat, config.averaging)
+    average = _Average(flat, config.weight_ema)
     try:
         for epoch in range(1, config.epochs + 1):
             began = time.perf_counter()
@@ -107,14 +107,14 @@ def train_together(
             order = np.stack([generator.permutation(ends) for generator in generators])
             losses = _run_epoch(engine, adam, average, order[0] if alone else order, config, epoch, stop)
             kept = average.weights
-            judged = None if judge is None else judge(kept)
+            scored = None if validation_loss is None else validation_loss(kept)
             seconds = time.perf_counter() - began
             for index, record in enumerate(records):
                 if record.ended:
                     continue
                 line: Epoch = {"epoch": epoch, "loss": losses[index]}
-                if judged is not None:
-                    line["validation_loss"] = judged[index]
+                if scored is not None:
+                    line["validation_loss"] = scored[index]
                 line |= {"learning_rate": adam.learning_rate, "seconds": seconds}
                 if record.add(line, config.patience):
                     (best if alone else best[index]).copy_(kept if alone else kept[index])
@@ -163,14 +163,14 @@ class _Average:
 
 
 def _windows_of_epoch(training: Panel, config: TrainConfig, epoch: int) -> Rows:
-    """List the windows of an epoch: all of them, or (several graded rows) a shifted comb of them."""
-    if config.graded == 1:
+    """List the windows of an epoch: all of them, or (several loss rows) a shifted comb of them."""
+    if config.loss_rows == 1:
         return training_ends(training, config.window)
     # The shift is drawn from the epoch alone, so that members have the same number of windows.
-    offset = int(np.random.default_rng(epoch).integers(config.graded))
-    ends = graded_ends(training, config.window, config.graded, offset)
+    offset = int(np.random.default_rng(epoch).integers(config.loss_rows))
+    ends = graded_ends(training, config.window, config.loss_rows, offset)
     if len(ends) == 0:  # shifted beyond the end of the only windows there are
-        ends = graded_ends(training, config.window, config.graded, 0)
+        ends = graded_ends(training, config.window, config.loss_rows, 0)
     return ends
 
 

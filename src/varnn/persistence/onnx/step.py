@@ -57,10 +57,10 @@ def step(model: Fitted, description: str = "") -> "onnx.ModelProto":
     graph = Graph()
     columns = [graph.input("x", [len(model.input_names)])] if model.input_names else []
     label = graph.input("y_previous")
-    if pipeline.blind:
+    if not pipeline.use_inputs:
         columns = []
-    if pipeline.clock:
-        columns.append(_clock(graph, pipeline.clock))
+    if pipeline.calendar:
+        columns.append(_calendar(graph, pipeline.calendar))
 
     linear = None if pipeline.linear is None else _Linear(graph, pipeline.linear)
     network = _Network(graph, model)
@@ -101,8 +101,8 @@ def step(model: Fitted, description: str = "") -> "onnx.ModelProto":
     )
 
 
-def _clock(graph: Graph, cycles: tuple[Cycle, ...]) -> Value:
-    """Take seconds since 1970, and give what `varnn.model.calendar.clock_inputs` does: (n, C)."""
+def _calendar(graph: Graph, cycles: tuple[Cycle, ...]) -> Value:
+    """Take seconds since 1970, and give what `varnn.model.calendar.calendar_inputs` does: (n, C)."""
     time = graph.input("time", dtype=np.int64)
     columns = []
     for cycle in cycles:

@@ -27,7 +27,7 @@ class _Part(NamedTuple):
     ahead: npt.NDArray[np.float32] | None  # and that of the rows after each
 
 
-class Judge:
+class ValidationLoss:
     """Mean squared error of a panel's one-step predictions; of a cell that looks ahead, of those too."""
 
     def __init__(
@@ -53,13 +53,13 @@ class Judge:
         self.parts = []
         # Looking ahead, hidden layers are needed: of so many rows at a time.
         most = len(panel) if ahead is None else _HIDDEN_AT_ONCE
-        for one in chunks(panel, most=most, lead=window - 1):
+        for one in chunks(panel, most=most, context=window - 1):
             first, last = np.searchsorted(scored, [one.rows.start, one.rows.stop])
             here = scored[first:last]
             arrays: tuple[Any, Any, Any] = (one.panel.inputs, one.panel.target, one.panel.first_rows)
             if not self.on_host:
                 arrays = (put_on(device, arrays[0]), put_on(device, arrays[1]), put_on(device, arrays[2]))
-            within, target = here - one.rows.start + one.lead, panel.target[here].astype(np.float64)
+            within, target = here - one.rows.start + one.context, panel.target[here].astype(np.float64)
             self.parts.append(_Part(arrays, within, target, None if ahead is None else ahead[here]))
         self.known_ahead = 0 if ahead is None else np.count_nonzero(~np.isnan(ahead[scored]))
 
