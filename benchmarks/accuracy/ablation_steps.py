@@ -9,13 +9,18 @@ import numpy as np
 from varnn import baselines, evaluation
 from varnn._types import FloatArray
 from varnn.data.panel import Panel
+from varnn.estimator.details import Details
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.network.cell import Variant
 
 DATA = ("appliances", "bidmc", "beijing", "beijing, causal")
 _NARROW = ("appliances", "beijing", "beijing, causal")
 BARE: dict[str, Any] = {"linear": False, "ensemble": 1, "calendar": None, "adapt": None}
-PLAIN: dict[str, Any] = {**BARE, "weight_ema": 0.0, "learning_rate": 2e-3, "patience": None}
+PLAIN: dict[str, Any] = {
+    **BARE,
+    "learning_rate": 2e-3,
+    "details": Details(weight_ema=0.0, patience=None),
+}
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ ABLATION_STEPS = (
     Step("boosting, 4 lags", "gradient boosting on 4 lags", _baseline("narx-gbm"), only=("bidmc",)),
     Step("RM", "the paper's model", _paper("RM")),
     Step("ARM+AM", "the paper's best", _paper("ARM+AM")),
-    Step("longer", "window 24, half of it loss_rows, standard scaling, cosine", _varnn(**PLAIN)),
+    Step("longer", "window 24, half of it in the loss, standard scaling, cosine", _varnn(**PLAIN)),
     Step("averaged", "a running mean of the weights, twice the learning rate", _varnn(**BARE)),
     Step("linear part", "starts from a ridge ARX, corrects it", _varnn(**{**BARE, "linear": True})),
     Step("four members", "mean of 4 seeds", _varnn(calendar=None, adapt=None)),

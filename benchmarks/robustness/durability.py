@@ -17,7 +17,8 @@ from benchmarks.robustness.kills import BATCHES, COMMAND, Killed, killed, lines_
 from benchmarks.robustness.malformed import malformed
 from varnn.data.files import write_atomically
 from varnn.data.panel import Panel
-from varnn.estimator.regressor import VARNNRegressor, load
+from varnn.estimator.loading import load
+from varnn.estimator.regressor import VARNNRegressor
 from varnn.streaming.by_name import Streams
 from varnn.streaming.store import Store
 

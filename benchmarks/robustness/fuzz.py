@@ -23,6 +23,7 @@ from benchmarks.robustness.fuzz_case import LARGE, MEGABYTES, NAN, OUTCOMES, REA
 from benchmarks.robustness.fuzz_case import RAW as RAISED
 from varnn.data.panel import Panel
 from varnn.errors import VarnnError
+from varnn.estimator.details import Details
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.streaming.by_name import Streams
 from varnn.streaming.linked import LinkedStreams
@@ -79,7 +80,7 @@ def write_sources(folder: Path) -> list[str]:
     y = X[:, 0] + generator.normal(size=360).cumsum() / 5
     hours = np.datetime64("2026-01-01T00", "h") + np.arange(180)
     panel = Panel.from_arrays(X, y, series=["a"] * 180 + ["b"] * 180, time=np.tile(hours, 2))
-    small: dict[str, Any] = {"epochs": 1, "hidden_size": 6, "memory_size": 4, "ensemble": 2}
+    small: dict[str, Any] = {"epochs": 1, "hidden_size": 6, "ensemble": 2, "details": Details(memory_size=4)}
     models = {
         "default": VARNNRegressor(**small),
         "far": VARNNRegressor(**small, horizon=3, known_inputs=["x1"], calendar=["day"]),

@@ -19,7 +19,8 @@ import numpy as np
 from benchmarks.robustness.damage import damaged
 from varnn.data.panel import Panel
 from varnn.errors import ModelFileError, VarnnError
-from varnn.estimator.regressor import VARNNRegressor, load
+from varnn.estimator.loading import load
+from varnn.estimator.regressor import VARNNRegressor
 from varnn.streaming.by_name import Streams
 from varnn.streaming.linked import LinkedStreams
 from varnn.streaming.stream import Stream

@@ -14,6 +14,7 @@ import numpy as np
 from benchmarks.record import Measured, Row, significant
 from varnn._types import DoubleArray
 from varnn.data.panel import Panel
+from varnn.estimator.details import Details
 from varnn.estimator.regressor import VARNNRegressor
 
 Stream = Callable[[np.random.Generator, DoubleArray], DoubleArray]  # inputs (N, 2) may be changed in place
@@ -161,7 +162,7 @@ def back_again(*, rows: int = 3000, members: int = 4, seeds: int = 3) -> Measure
             errors = []
             for adapt in ("constant-gain", None):
                 model = VARNNRegressor(
-                    random_state=seed, ensemble=members, adapt=adapt, forgetting=forgetting
+                    random_state=seed, ensemble=members, adapt=adapt, details=Details(forgetting=forgetting)
                 ).fit(panel.between(0, rows))
                 test = panel.between(rows, len(panel))
                 squares = np.square(test.target - model.predict(test))

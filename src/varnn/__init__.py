@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from varnn import baselines, datasets, evaluation
     from varnn.data.panel import Panel
-    from varnn.estimator.regressor import VARNNRegressor, load
+    from varnn.estimator.details import Details
+    from varnn.estimator.loading import load
+    from varnn.estimator.regressor import VARNNRegressor
     from varnn.streaming.stream import Stream
 
 __version__ = "0.1.0"
 
-__all__ = ["Panel", "Stream", "VARNNRegressor", "baselines", "datasets", "evaluation", "load"]
+__all__ = ["Details", "Panel", "Stream", "VARNNRegressor", "baselines", "datasets", "evaluation", "load"]
 
 _HOME = {
+    "Details": "varnn.estimator.details",
     "Panel": "varnn.data.panel",
     "Stream": "varnn.streaming.stream",
     "VARNNRegressor": "varnn.estimator.regressor",
-    "load": "varnn.estimator.regressor",
+    "load": "varnn.estimator.loading",
 }
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import varnn
-from varnn import Panel, VARNNRegressor, evaluation
+from varnn import Details, Panel, VARNNRegressor, evaluation
 from varnn.persistence import model_file
 
 LABELS = np.sin(np.arange(3000) / 9) + np.random.default_rng(0).normal(size=3000) / 5
@@ -34,9 +34,9 @@ def stopping_after(epochs: int, stop: Event) -> Any:
 
 def fitted(epochs: int, **changes: Any) -> VARNNRegressor:
     """Cut a fit short after so many epochs of all."""
-    settings: dict[str, Any] = {"ensemble": 1, "epochs": 4, "patience": None, "hidden_size": 4} | changes
+    settings: dict[str, Any] = {"ensemble": 1, "epochs": 4, "hidden_size": 4} | changes
     stop = Event()
-    model = VARNNRegressor(**settings)
+    model = VARNNRegressor(**settings, details=Details(patience=None))
     return model.fit(None, LABELS[:300], on_epoch=stopping_after(epochs, stop), stop=stop)
 
 

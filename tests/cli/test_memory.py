@@ -12,7 +12,7 @@ import pytest
 from pyarrow import csv, parquet
 from typer.testing import CliRunner
 
-from varnn import Panel, VARNNRegressor, baselines
+from varnn import Details, Panel, VARNNRegressor, baselines
 from varnn.baselines import _regression
 from varnn.cli import _table
 from varnn.cli.app import app
@@ -41,7 +41,7 @@ def peak(*words: str | Path) -> int:
     return int(done.stdout)
 
 
-SHORT_LEARNING = {**(VARNNRegressor.__init__.__kwdefaults__ or {}), "max_rows": 200}
+SHORT_LEARNING = {**(VARNNRegressor.__init__.__kwdefaults__ or {}), "details": Details(max_rows=200)}
 MODELS = {
     "paper": VARNNRegressor.paper("RM", epochs=1, hidden_size=4),
     # Without what takes a minute a million rows, and no more memory: a readout that adapts.

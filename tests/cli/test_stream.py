@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.robustness.kills import COMMAND, Killed, killed, lines_for, lines_needed
 from benchmarks.robustness.malformed import malformed
-from varnn import VARNNRegressor
+from varnn import Details, VARNNRegressor
 from varnn.streaming.store import Store
 
 SMALL: Any = {"epochs": 1, "hidden_size": 6, "ensemble": 2, "window": 4, "device": "cpu"}
@@ -28,7 +28,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def model(folder: Path) -> VARNNRegressor:
     X = np.random.default_rng(0).normal(size=(300, 2))
-    made = VARNNRegressor(forgetting=0.99, **SMALL).fit(X, X[:, 0] + np.sin(np.arange(300) / 9))
+    made = VARNNRegressor(details=Details(forgetting=0.99), **SMALL).fit(
+        X, X[:, 0] + np.sin(np.arange(300) / 9)
+    )
     made.save(folder / "m.varnn")
     return made
 

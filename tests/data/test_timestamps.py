@@ -100,11 +100,11 @@ def test_dates_months_far_years_and_nanoseconds() -> None:
     ids=lambda value: repr(value)[:30],
 )
 def test_what_is_no_moment_is_refused_in_one_short_sentence(value: Any, clock: VARNNRegressor) -> None:
-    with pytest.raises(DataError, match="must be a time such as") as refused:
+    with pytest.raises(DataError, match="must be a timestamp such as") as refused:
         timestamp(value)
     assert len(str(refused.value)) < 200
     live = clock.stream()
-    with pytest.raises(DataError, match="must be a time such as"):
+    with pytest.raises(DataError, match="must be a timestamp such as"):
         live.predict([0.0, 0.0], time=value)
 
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.cases import random_panel
-from varnn import Panel, VARNNRegressor
+from varnn import Details, Panel, VARNNRegressor
 from varnn.errors import ConfigError, DataError, VarnnError
 from varnn.model.fitted import Fitted
 
@@ -29,7 +29,11 @@ EXPECTED_FAILURES = {
 
 
 @parametrize_with_checks(
-    [VARNNRegressor(hidden_size=32, epochs=30, batch_size=16, learning_rate=1e-2, device="cpu")],
+    [
+        VARNNRegressor(
+            hidden_size=32, epochs=30, learning_rate=1e-2, device="cpu", details=Details(batch_size=16)
+        )
+    ],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
 )  # type: ignore[untyped-decorator]  # scikit-learn ships no types
 def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
@@ -110,7 +114,7 @@ def test_several_trained_series_need_labels_or_names() -> None:
 
 def test_an_ensemble_is_the_mean_of_its_members() -> None:
     panel = random_panel([80], seed=7)
-    plain = {**SMALL, "linear": False, "memory_size": 8}
+    plain = {**SMALL, "linear": False, "details": Details(memory_size=8)}
     together = VARNNRegressor(**{**plain, "ensemble": 3, "random_state": 11}).fit(panel)
     apart = [
         VARNNRegressor(**{**plain, "ensemble": 1, "random_state": 11 + member}).fit(panel).predict(panel)
@@ -143,7 +147,9 @@ def test_scoring_uses_labels_as_they_arrive() -> None:
     generator = np.random.default_rng(0)
     X = generator.normal(size=(600, 1))
     y = lfilter([1], [1, -0.98], generator.normal(size=600))  # nothing that the input shows
-    model = VARNNRegressor("ARM", hidden_size=32, batch_size=16, device="cpu").fit(X[:400], y[:400])
+    model = VARNNRegressor("ARM", hidden_size=32, device="cpu", details=Details(batch_size=16)).fit(
+        X[:400], y[:400]
+    )
     assert model.score(X[400:], y[400:]) > 0.8
 
 
@@ -159,7 +165,7 @@ def test_a_random_state_object_and_verbose(capsys: pytest.CaptureFixture[str]) -
     ("settings_", "message"),
     [
         ({"variant": "RAM"}, "variant must be one of"),
-        ({"residual": "vector"}, "residual must be one of"),
+        ({"details__residual": "vector"}, "residual must be one of"),
         ({"scale": "log"}, "scale must be one of"),
         ({"fill": "mean"}, "fill must be one of"),
         (
@@ -168,15 +174,15 @@ def test_a_random_state_object_and_verbose(capsys: pytest.CaptureFixture[str]) -
         ),
         ({"ensemble": 0}, "ensemble must be a whole number, at least 1; got 0"),
         ({"hidden_size": 0}, "hidden_size must be a whole number, at least 1; got 0"),
-        ({"memory_size": 2.5}, "memory_size must be a whole number"),
+        ({"details__memory_size": 2.5}, "memory_size must be a whole number"),
         ({"window": 0}, "window must be a whole number"),
         ({"adapt": "kalman"}, "adapt must be"),
-        ({"forgetting": 1.5}, "forgetting must be 'auto' or a number"),
+        ({"details__forgetting": 1.5}, "forgetting must be 'auto' or a number"),
     ],
 )
 def test_bad_settings_are_refused(settings_: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        VARNNRegressor(**{**SMALL, **settings_}).fit(random_panel([60]))
+        VARNNRegressor(**SMALL).set_params(**settings_).fit(random_panel([60]))
 
 
 def test_data_that_do_not_match_the_model_are_refused() -> None:
@@ -227,12 +233,12 @@ def test_any_panel_either_works_or_is_refused_in_words(data: st.DataObject) -> N
 def test_the_latest_rows_are_learnt_from_and_that_is_said(caplog: pytest.LogCaptureFixture) -> None:
     panel = random_panel([120, 200, 300])
     quick: dict[str, Any] = {"epochs": 1, "ensemble": 1, "hidden_size": 4}
-    whole = VARNNRegressor(**quick, max_rows=None).fit(panel)
+    whole = VARNNRegressor(details=Details(max_rows=None), **quick).fit(panel)
     assert not caplog.records
-    cut = VARNNRegressor(**quick, max_rows=300).fit(panel)
+    cut = VARNNRegressor(details=Details(max_rows=300), **quick).fit(panel)
     assert "the latest 300 of 620 rows" in caplog.text  # 100 of each series
     by_hand = VARNNRegressor(**quick).fit(panel.latest(300))
     np.testing.assert_array_equal(cut.predict(panel), by_hand.predict(panel))
     assert not np.array_equal(cut.predict(panel), whole.predict(panel))
     with pytest.raises(ConfigError, match=r"max_rows must be a whole number, at least 1, or None; got 0\."):
-        VARNNRegressor(max_rows=0).fit(panel)
+        VARNNRegressor(details=Details(max_rows=0)).fit(panel)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.cases import random_panel
-from varnn import Panel, Stream, VARNNRegressor, load
+from varnn import Details, Panel, Stream, VARNNRegressor, load
 from varnn._types import DoubleArray
 from varnn.model.adaptation import Adaptation, Adapter, corrections
 from varnn.model.fitted import Fitted
@@ -110,7 +110,9 @@ def test_off_is_the_plain_model_to_the_last_bit() -> None:
 @pytest.mark.parametrize("variant", ["RM", "ARM+AM"])
 def test_a_stream_adapts_as_a_batch_does_through_snapshots(variant: Any, tmp_path: Any) -> None:
     panel = drifting_panel([400], seed=4)
-    VARNNRegressor(variant, forgetting=0.99, linear=False, **TINY).fit(panel).save(tmp_path / "m.varnn")
+    VARNNRegressor(variant, linear=False, details=Details(forgetting=0.99), **TINY).fit(panel).save(
+        tmp_path / "m.varnn"
+    )
     model = load(tmp_path / "m.varnn")
     live, predictions = model.stream(), []
     for row, (x, y) in enumerate(zip(panel.inputs, panel.target, strict=True)):
@@ -124,7 +126,7 @@ def test_a_stream_adapts_as_a_batch_does_through_snapshots(variant: Any, tmp_pat
 
 def test_long_series_are_adapted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     panel = drifting_panel([260, 40, 30, 90], seed=6)
-    fitted: Fitted = VARNNRegressor(forgetting=0.99, **TINY).fit(panel).fitted_
+    fitted: Fitted = VARNNRegressor(details=Details(forgetting=0.99), **TINY).fit(panel).fitted_
     whole = predict(fitted, panel)
     monkeypatch.setattr("varnn.model.prediction._HIDDEN_ROWS_AT_ONCE", 75)
     np.testing.assert_allclose(predict(fitted, panel), whole, rtol=1e-6, atol=1e-6)

@@ -13,7 +13,7 @@ from statsmodels.tsa.ar_model import AutoReg
 
 import varnn
 from tests.cases import random_panel
-from varnn import Panel, VARNNRegressor
+from varnn import Details, Panel, VARNNRegressor
 from varnn.baselines.forecasts import IteratedARX, persistence_ahead, seasonal_ahead
 from varnn.errors import ConfigError, DataError
 from varnn.evaluation.backtesting import backtest
@@ -30,7 +30,7 @@ HORIZON = 5
 def small(**changes: Any) -> VARNNRegressor:
     base: dict[str, Any] = {
         "hidden_size": 8,
-        "memory_size": 6,
+        "details": Details(memory_size=6),
         "ensemble": 2,
         "epochs": 2,
         "horizon": HORIZON,
@@ -185,9 +185,9 @@ def test_every_distance_is_learned() -> None:
     for row in range(4000):
         target[row] = np.abs(target[row - 6]) - 0.6 + 0.3 * generator.normal()
     panel = Panel.from_arrays(None, target)
-    model = VARNNRegressor(horizon=6, hidden_size=24, memory_size=16, ensemble=1, epochs=15).fit(
-        until(panel, 3000)
-    )
+    model = VARNNRegressor(
+        horizon=6, hidden_size=24, ensemble=1, epochs=15, details=Details(memory_size=16)
+    ).fit(until(panel, 3000))
     forecaster = forecaster_of(model)
     outcomes = np.column_stack([target, targets_ahead(panel, 6)])[3000:-6]
     ours = np.mean(np.square(outcomes - forecaster.historical_forecasts(panel)[3000:-6]), axis=0)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import varnn
-from varnn import Panel, Stream, VARNNRegressor
+from varnn import Details, Panel, Stream, VARNNRegressor
 from varnn.errors import ConfigError, DataError
 from varnn.model.calendar import calendar_inputs, offered_cycles
 from varnn.model.peers import mean_of_others
@@ -79,7 +79,7 @@ def test_no_row_sees_labels_of_its_own_time_or_later() -> None:
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_a_fleet_with_peers_and_clock_equals_the_batch(missing: float, tmp_path: Path) -> None:
     panel = panel_of(3, 160, seed=2, missing=missing)
-    VARNNRegressor(peers=True, calendar=["day"], forgetting=0.99, **TINY).fit(panel).save(
+    VARNNRegressor(peers=True, calendar=["day"], details=Details(forgetting=0.99), **TINY).fit(panel).save(
         tmp_path / "m.varnn"
     )
     model = varnn.load(tmp_path / "m.varnn")
@@ -150,7 +150,7 @@ def test_a_model_with_a_clock_asks_for_the_time() -> None:
     live = model.stream()
     with pytest.raises(DataError, match="each row needs its time"):
         live.predict(panel.inputs[0])
-    with pytest.raises(DataError, match="time must be a moment"):
+    with pytest.raises(DataError, match="time must be a timestamp"):
         live.predict(panel.inputs[0], time="yesterday noon")
     assert np.isfinite(live.predict(panel.inputs[0], time="2026-01-05T00:00"))
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tests.cases import random_panel
-from varnn import VARNNRegressor
+from varnn import Details, VARNNRegressor
 from varnn.data.preparation import Scaling, split_in_time
 from varnn.errors import ConfigError, DataError, TrainingError
 from varnn.network.cell import Architecture
@@ -204,4 +204,6 @@ def test_an_interrupt_keeps_every_members_best(monkeypatch: pytest.MonkeyPatch) 
 def test_a_validation_loss_that_is_never_finite_is_said() -> None:
     X = np.random.default_rng(0).normal(size=(200, 2))
     with pytest.raises(TrainingError, match=r"must (be|stay) finite"):
-        VARNNRegressor(learning_rate=1e6, gradient_clip=None, epochs=1, ensemble=1).fit(X, X[:, 0])
+        VARNNRegressor(learning_rate=1e6, epochs=1, ensemble=1, details=Details(gradient_clip=None)).fit(
+            X, X[:, 0]
+        )

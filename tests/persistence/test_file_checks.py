@@ -181,7 +181,7 @@ SNAPSHOTS: dict[str, tuple[str, Change, str]] = {
     "sizes below zero": ("default stream", fill("tracker", -1.0), "'tracker'"),
     "squares below zero": ("default stream", fill("adapter", -1.0), "'adapter'"),
     "neither seen nor unseen": ("default stream", fill("recipe", 0.5), "says neither yes nor no"),
-    "the time of a clock that is none": ("far stream", put("time", "soon"), "time must be a moment"),
+    "the time of a clock that is none": ("far stream", put("time", "soon"), "time must be a timestamp"),
     "rows below zero": ("far stream", fill("recent.seen", -1), "'recent.seen'"),
     "a sum of words": ("peers companions", put("total", ["a"] * 5), "'total'"),
     "series that are none": ("default streams", put("series", ["a", 2]), "'series'"),

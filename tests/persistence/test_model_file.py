@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 import varnn
 from tests.cases import random_panel
-from varnn import Panel, VARNNRegressor
+from varnn import Details, Panel, VARNNRegressor
 from varnn.errors import ModelFileError, OutputError
 from varnn.persistence import model_file
 
@@ -185,14 +186,10 @@ def test_a_missing_folder_is_one_clear_error(model: VARNNRegressor, tmp_path: Pa
 
 
 def test_settings_from_a_search_may_be_numpy_numbers(panel: Panel, tmp_path: Path) -> None:
-    model = VARNNRegressor(
-        window=np.int64(4),  # type: ignore[arg-type]
-        hidden_size=np.int32(6),  # type: ignore[arg-type]
-        memory_size=np.int64(3),  # type: ignore[arg-type]
-        learning_rate=np.float32(1e-3),  # type: ignore[arg-type]
-        epochs=1,
-        random_state=np.int64(5),  # type: ignore[arg-type]
-    ).fit(panel)
+    found: dict[str, Any] = {"window": np.int64(4), "hidden_size": np.int32(6), "random_state": np.int64(5)}
+    found["learning_rate"] = np.float32(1e-3)
+    seldom: dict[str, Any] = {"memory_size": np.int64(3)}
+    model = VARNNRegressor(**found, epochs=1, details=Details(**seldom)).fit(panel)
     model.save(tmp_path / "m.varnn")
     loaded = varnn.load(tmp_path / "m.varnn")
     assert loaded.get_params() == {**model.get_params(), "learning_rate": float(np.float32(1e-3))}

@@ -15,7 +15,7 @@ import varnn
 from tests.cases import CASES, Case, random_panel
 from tests.model.test_outliers import made, wild_rows
 from tests.streaming.test_stream import fitted
-from varnn import Panel, Stream, VARNNRegressor
+from varnn import Details, Panel, Stream, VARNNRegressor
 from varnn._types import DoubleArray
 from varnn.errors import ConfigError, MissingExtraError, OutputError
 from varnn.model.calendar import calendar_inputs
@@ -85,7 +85,11 @@ def model(panel: Panel) -> VARNNRegressor:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_default_equals_its_stream(variant: Any, panel: Panel) -> None:
-    model = VARNNRegressor(variant, epochs=2, batch_size=8, calendar=["day", "week"]).fit(panel).fitted_
+    model = (
+        VARNNRegressor(variant, epochs=2, calendar=["day", "week"], details=Details(batch_size=8))
+        .fit(panel)
+        .fitted_
+    )
     assert model.window == 24 and model.n_members == 4 and model.adaptation is not None
     # All of the network's correction, whatever validation said, and a readout that is quick to learn.
     quick = dataclasses.replace(model.adaptation, forgetting=0.95)

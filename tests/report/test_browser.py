@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from varnn import Panel, VARNNRegressor, evaluation
+from varnn import Details, Panel, VARNNRegressor, evaluation
 from varnn.datasets import synthetic
 from varnn.paper.findings import gather
 from varnn.paper.output import as_report
@@ -81,7 +81,9 @@ def hourly_comparison() -> Report:
     kept: dict[str, VARNNRegressor] = {}
 
     def make(seed: int) -> VARNNRegressor:
-        kept["varnn"] = VARNNRegressor(hidden_size=8, memory_size=8, epochs=2, ensemble=1, random_state=seed)
+        kept["varnn"] = VARNNRegressor(
+            hidden_size=8, epochs=2, ensemble=1, random_state=seed, details=Details(memory_size=8)
+        )
         return kept["varnn"]
 
     compared = evaluation.compare(panel, ["persistence", "arx-lr", ("varnn", make)], seeds=1, origins=2)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.cases import random_panel
-from varnn import Panel, VARNNRegressor, evaluation
+from varnn import Details, Panel, VARNNRegressor, evaluation
 from varnn.report import comparison_page, figures
 from varnn.report._model_section import worst_stretch
 from varnn.report.page import Report
@@ -67,7 +67,7 @@ def compared(
     def make(seed: int) -> VARNNRegressor:
         small: dict[str, Any] = {
             "hidden_size": 6,
-            "memory_size": 5,
+            "details": Details(memory_size=5),
             "epochs": 1,
             "ensemble": 1,
             "random_state": seed,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from varnn import Panel, VARNNRegressor
+from varnn import Details, Panel, VARNNRegressor
 from varnn.cli.app import main
 from varnn.errors import DataError, ModelFileError
 from varnn.streaming.linked import LinkedStreams
@@ -48,9 +48,9 @@ def panel_of(*, holes: bool, timed: bool = True) -> Panel:
 @pytest.fixture(scope="module", params=[None, ["day"]], ids=["no clock", "clock"])
 def model(request: pytest.FixtureRequest) -> VARNNRegressor:
     settings: Any = {"hidden_size": 8, "epochs": 2, "ensemble": 2, "window": 4, "device": "cpu"}
-    return VARNNRegressor(peers=True, calendar=request.param, forgetting=0.99, **settings).fit(
-        panel_of(holes=False)
-    )
+    return VARNNRegressor(
+        peers=True, calendar=request.param, details=Details(forgetting=0.99), **settings
+    ).fit(panel_of(holes=False))
 
 
 def moments(panel: Panel, *, timed: bool = True) -> Iterator[list[tuple[int, Line]]]:
@@ -232,8 +232,8 @@ def test_order_of_time_and_one_row_at_a_time(model: VARNNRegressor) -> None:
         ("2026-01-05T10:00", "one row at a time"),
         ("2026-01-05T09:00", "in the order of time"),
         (None, "none of them"),
-        (5, "must be a moment"),
-        ("soon", "must be a moment"),
+        (5, "must be a timestamp"),
+        ("soon", "must be a timestamp"),
     ):
         with pytest.raises(DataError, match=words):
             live["a"].predict([0.0, 0.0], time=time)
@@ -252,7 +252,7 @@ def test_a_list_without_times_is_a_round_of_its_own(model: VARNNRegressor) -> No
                 live[name].observe(1.0)
     assert live.now is not None
     assert live.now.value == 2
-    assert [one.moment.value for one in live.values() if hasattr(one, "moment")] == [1, 2, 2]
+    assert [one.time_step.value for one in live.values() if hasattr(one, "time_step")] == [1, 2, 2]
 
 
 def test_no_series_is_copied_without_the_others(model: VARNNRegressor) -> None:

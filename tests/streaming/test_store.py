@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from varnn import Panel, Stream, VARNNRegressor
+from varnn import Details, Panel, Stream, VARNNRegressor
 from varnn.data.files import write_atomically
 from varnn.errors import ConfigError, ModelFileError, OutputError, ThreadError
 from varnn.streaming import store as store_module
@@ -36,12 +36,12 @@ def panel_of(rows: int = 120) -> Panel:
 
 @pytest.fixture(scope="module")
 def alone() -> VARNNRegressor:
-    return VARNNRegressor(forgetting=0.99, **SMALL).fit(panel_of())
+    return VARNNRegressor(details=Details(forgetting=0.99), **SMALL).fit(panel_of())
 
 
 @pytest.fixture(scope="module")
 def linked() -> VARNNRegressor:
-    return VARNNRegressor(peers=True, forgetting=0.99, **SMALL).fit(panel_of())
+    return VARNNRegressor(peers=True, details=Details(forgetting=0.99), **SMALL).fit(panel_of())
 
 
 def lines_of(rows: int = 60, seed: int = 1, *, several: bool = False) -> list[Any]:

@@ -21,6 +21,7 @@ from varnn.cli._options import (
     listed,
     reading,
 )
+from varnn.estimator import defaults
 
 
 def compare(
@@ -46,7 +47,7 @@ def compare(
         int,
         typer.Option(help="Rolling-origin backtest: fit anew at so many origins, score each once.", min=1),
     ] = 1,
-    max_rows: Annotated[int, typer.Option(help="Latest rows to compare on.", min=1)] = 2_000_000,
+    max_rows: Annotated[int, typer.Option(help="Latest rows to compare on.", min=1)] = defaults.MAX_ROWS,
     report: Annotated[Path | None, typer.Option(help="HTML page to write.")] = None,
     as_json: Json = False,
 ) -> None:

@@ -21,6 +21,7 @@ from varnn.cli._options import (
     listed,
     reading,
 )
+from varnn.estimator import defaults
 
 
 def fit(
@@ -35,21 +36,23 @@ def fit(
     missing: Missing = None,
     sort: Sort = False,
     duplicates: DuplicatesOption = "error",
-    variant: Annotated[str, typer.Option(help="RM, RM+AM, ARM or ARM+AM.")] = "ARM+AM",
+    variant: Annotated[str, typer.Option(help="RM, RM+AM, ARM or ARM+AM.")] = defaults.VARIANT,
     window: Annotated[
         int | None, typer.Option(help="Rows one prediction sees; chosen if not given.", min=1)
     ] = None,
-    hidden_size: Annotated[int, typer.Option(help="Width of the hidden layer.", min=1)] = 64,
+    hidden_size: Annotated[
+        int, typer.Option(help="Width of the hidden layer.", min=1)
+    ] = defaults.HIDDEN_SIZE,
     epochs: Annotated[int | None, typer.Option(help="Epochs to train; chosen if not given.", min=1)] = None,
-    max_rows: Annotated[int, typer.Option(help="Latest rows to learn from.", min=1)] = 2_000_000,
-    learning_rate: Annotated[float, typer.Option(help="Step size of Adam.")] = 4e-3,
-    ensemble: Annotated[int, typer.Option(help="Members to average.", min=1)] = 4,
+    max_rows: Annotated[int, typer.Option(help="Latest rows to learn from.", min=1)] = defaults.MAX_ROWS,
+    learning_rate: Annotated[float, typer.Option(help="Step size of Adam.")] = defaults.LEARNING_RATE,
+    ensemble: Annotated[int, typer.Option(help="Members to average.", min=1)] = defaults.ENSEMBLE,
     peers: Annotated[bool, typer.Option("--peers", help="Let each series see the others.")] = False,
     horizon: Annotated[int, typer.Option(help="Rows ahead that it can forecast.", min=1)] = 1,
     known: Annotated[
         str | None, typer.Option(help="Inputs known in the future, separated by commas.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of weights and batches.")] = 2025,
+    seed: Annotated[int, typer.Option(help="Seed of weights and batches.")] = defaults.SEED,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Json = False,
 ) -> None:
@@ -61,6 +64,7 @@ def fit(
     from varnn.cli._interrupt import INTERRUPTED, fit_or_cut_short
     from varnn.cli.terminal import console
     from varnn.data.files import check_writable
+    from varnn.estimator.details import Details
     from varnn.estimator.input import latest_rows
     from varnn.estimator.regressor import VARNNRegressor
 
@@ -88,7 +92,6 @@ def fit(
         window=window,
         hidden_size=hidden_size,
         epochs=epochs,
-        max_rows=max_rows,
         learning_rate=learning_rate,
         ensemble=ensemble,
         peers=peers,
@@ -96,6 +99,7 @@ def fit(
         known_inputs=listed(known),
         random_state=seed,
         device=device,
+        details=Details(max_rows=max_rows),
     )
     cut_short = fit_or_cut_short(model, panel)
     model.save(output)

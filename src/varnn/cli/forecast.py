@@ -80,8 +80,10 @@ def forecast(
     from varnn.cli.terminal import console
     from varnn.data.files import STANDARD, check_writable
     from varnn.errors import ConfigError
+    from varnn.estimator.details import Details
     from varnn.estimator.input import latest_rows
-    from varnn.estimator.regressor import VARNNRegressor, load
+    from varnn.estimator.loading import load
+    from varnn.estimator.regressor import VARNNRegressor
     from varnn.model.intervals import check_levels
 
     if as_json and output == STANDARD and not backtest:
@@ -130,8 +132,8 @@ def forecast(
     if model is None:
         model = VARNNRegressor(horizon=steps, known_inputs=inputs_known_before, peers=peers)
         if max_rows is not None:
-            model.set_params(max_rows=max_rows)
-        panel = latest_rows(panel, model.max_rows)
+            model.set_params(details__max_rows=max_rows)
+        panel = latest_rows(panel, (model.details or Details()).max_rows)
         cut_short = fit_or_cut_short(model, panel)
         if model.forecaster_ is None and steps > 1:
             said = "it cannot look so far ahead yet: nothing is written."

@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from varnn.cli._options import Json, Model
+from varnn.estimator.details import Details
 
 if TYPE_CHECKING:
     from varnn.estimator.regressor import VARNNRegressor
@@ -22,7 +23,7 @@ def inspect(
     from rich.table import Table
 
     from varnn.cli.terminal import console, printable
-    from varnn.estimator.regressor import load
+    from varnn.estimator.loading import load
 
     model = load(model_path)
     facts = _facts(model, model_path)
@@ -62,9 +63,15 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "training curve": _curve(losses),
         "one streamed step": f"{_latency(model):.1f} microseconds here",
         "file": f"{path.stat().st_size / 1e3:.0f} kB",
-        "settings": {name: value for name, value in model.get_params().items() if value is not None},
+        "settings": _settings(model),
         "card": read_card(path),
     }
+
+
+def _settings(model: "VARNNRegressor") -> dict[str, Any]:
+    """Settings that say something, those of the details beside the others."""
+    flat = {**model.get_params(deep=False), **(model.details or Details()).get_params()}
+    return {name: value for name, value in flat.items() if value is not None and name != "details"}
 
 
 def _curve(losses: list[float]) -> str:

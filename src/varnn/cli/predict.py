@@ -57,7 +57,7 @@ def predict(
     from varnn.cli.terminal import console
     from varnn.data.files import STANDARD, check_writable, table_writer
     from varnn.errors import ConfigError
-    from varnn.estimator.regressor import load
+    from varnn.estimator.loading import load
     from varnn.model.intervals import check_levels
 
     if as_json and output == STANDARD:

@@ -1,4 +1,20 @@
-"""A line of the history -> a line of text."""
+"""Lines of the history as text, while a model is fitted."""
+
+from collections.abc import Callable
+
+Line = dict[str, float]
+
+
+def reporter(verbose: int, on_epoch: Callable[[Line], None] | None) -> Callable[[Line], None]:
+    """What to call after each epoch: it prints the line, where that is asked for, and hands it on."""
+
+    def report(line: Line) -> None:
+        if verbose:
+            print_epoch(line)
+        if on_epoch is not None:
+            on_epoch(line)
+
+    return report
 
 
 def print_epoch(line: dict[str, float]) -> None:

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from varnn._types import FloatArray
 from varnn.data.odd_input import unmasked
-from varnn.data.panel import Panel
+from varnn.data.panel import Panel, default_names
+from varnn.data.preparation import split_in_time
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError
 
@@ -28,6 +29,32 @@ _LONGEST = 400  # characters of what scikit-learn says, which may show a whole a
 
 class _NotNumbersError(DataError, TypeError):
     """Cells that are no numbers at all, for which scikit-learn's contract has a TypeError."""
+
+
+def panel_of(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    series: RowSeries = None,
+    *,
+    fitting: bool,
+    target_name: str = "y",
+) -> Panel:
+    """Take a panel as it is, and make one of inputs and labels; fitting, the estimator keeps their names."""
+    if not isinstance(X, Panel):
+        return panel_from(estimator, X, y, series, fitting=fitting, target_name=target_name)
+    if y is not None or series is not None:
+        raise DataError("a Panel holds labels and series already; give it alone, without y or series.")
+    if fitting:
+        keep_names(estimator, X.input_names)
+    return X
+
+
+def keep_names(estimator: Any, names: Sequence[str]) -> None:
+    """Keep names of inputs as scikit-learn does: only when the inputs came with some."""
+    estimator.__dict__.pop("feature_names_in_", None)
+    if tuple(names) != default_names(len(names)):
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
 
 
 def panel_from(
@@ -213,3 +240,28 @@ def latest_rows(panel: Panel, most: int | None) -> Panel:
         f"{len(panel):,}",
     )
     return kept
+
+
+def split_or_take(
+    panel: Panel, validation: Panel | None, fraction: float, most: int | None
+) -> tuple[Panel, Panel | None]:
+    """Rows to train on, and to choose on: those given, or the last fraction of each series; None if none."""
+    if validation is not None:
+        later = latest_rows(validation, most)
+        return panel, later if len(later) else None
+    if not fraction:
+        return panel, None
+    training, later = split_in_time(panel, 1 - fraction, fraction)
+    if len(training) == 0:
+        raise DataError(
+            f"the data are too short to split: n_samples = {len(panel)}, and validation_fraction = "
+            f"{fraction} leaves no row to train on. Give more rows, or validation_fraction=0."
+        )
+    return training, later if len(later) else None
+
+
+def seed_of(random_state: int | np.random.RandomState | None) -> int:
+    """A seed, drawn from a generator where one is given."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -1,4 +1,4 @@
-"""VARNNRegressor: the scikit-learn contract over panel -> preparation -> training -> fitted."""
+"""VARNNRegressor: the scikit-learn contract over data, fitting, prediction, streaming and persistence."""
 
 from __future__ import annotations
 
@@ -12,39 +12,46 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from varnn._types import FloatArray
-from varnn.data.panel import Panel, default_names
-from varnn.data.preparation import Fill, Scale, split_in_time
+from varnn.data.files import write_atomically
+from varnn.data.panel import Panel
+from varnn.data.preparation import Fill, Scale
 from varnn.errors import DataError, require
-from varnn.estimator._exchange import ExchangeMixin
-from varnn.estimator._forecast import ForecastMixin
-from varnn.estimator._history import print_epoch
-from varnn.estimator._settings import check_settings, plain_settings, settings_of_file
+from varnn.estimator import _forecast, _frames, defaults
+from varnn.estimator._forecast import Method
+from varnn.estimator._history import reporter
+from varnn.estimator._settings import check_settings, plain_settings
+from varnn.estimator.details import NAMES, PUBLISHED, Details
 from varnn.estimator.input import (
     RowSeries,
     check_fit_arguments,
     latest_rows,
-    panel_from,
+    panel_of,
     row_weights,
+    seed_of,
+    split_or_take,
     warn_of_little,
 )
+from varnn.model.forecast import Forecast
 from varnn.model.forecast.rows import columns_of, refuse_too_far
-from varnn.model.intervals import Interval, check_levels
+from varnn.model.intervals import Interval
 from varnn.model.prediction import predict, predict_intervals, residual_memory
-from varnn.network.cell import MemoryActivation, Residual, Variant
+from varnn.network.cell import Variant
 from varnn.persistence import card, model_file
+from varnn.persistence.onnx.step import step
 from varnn.streaming.closed_loop import continue_from_training, say_once
 from varnn.streaming.stream import Stream
 
 if TYPE_CHECKING:
+    import onnx
+
     from varnn.fitting import Settings
-    from varnn.monitoring.diagnostics import Diagnosis
+    from varnn.monitoring import Diagnosis
 
 
-class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """One-step regression whose own recent errors are a learned memory.
 
     At row t the model sees the inputs x_t, and inputs and labels of the ``window - 1`` rows before
@@ -57,77 +64,54 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
 
     Parameters
     ----------
-    variant : {"RM", "RM+AM", "ARM", "ARM+AM"}
-        ARM lets the memory accumulate errors, RM keeps the last one; +AM also hands on the hidden
-        layer.
-    window : int or None
+    variant : {"RM", "RM+AM", "ARM", "ARM+AM"}, default="ARM+AM"
+        ARM lets the memory accumulate errors, RM keeps the last one; +AM also hands on the hidden layer.
+    window : int or None, default=None
         Rows one prediction sees, itself included. None is 24, less where series are short.
-    loss rows : int or None
-        Rows at the end of a training window whose errors are learned from. The paper grades the last
-        one; None grades the second half, which learns nearly as much from a tenth of the windows.
-    hidden_size, memory_size : int
-        Width of the hidden layer and of the residual memory. A memory of None is as wide as the
-        inputs, but at least 8.
-    memory_activation : {"relu", "tanh"}
-        Nonlinearity of the memory.
-    residual : {"projected", "scalar", "none"}
-        The paper's memory, or one of its ablations.
-    epochs, batch_size : int or None
-        Passes over the training rows and windows in a batch; None is enough of them for some thousand
-        steps of Adam.
-    max_rows : int or None
-        Latest rows to learn from, about so many over all series: more would cost memory and time for
-        little. None takes all of them.
-    learning_rate, schedule
-        Of Adam; the schedule is "constant" or "cosine" (down to zero).
-    validation_fraction : float
-        Last share of each series, held out to choose on; 0 trains on everything and keeps the last
-        epoch.
-    patience : int or None
-        Epochs without a better validation loss after which training ends; None never ends early.
-    weight average : float
-        Share that a running mean of the weights keeps with each step; the mean is what is judged and
-        kept. 0 keeps the weights themselves.
-    refit : bool
-        Once everything is chosen, train again on all rows, those held out by ``validation_fraction``
-        too. Rows given as ``validation`` are never trained on.
-    ensemble : int
+    hidden_size : int, default=64
+        Width of the hidden layer.
+    epochs : int or None, default=None
+        Passes over the training rows; None is enough of them for some thousand steps of Adam.
+    learning_rate : float, default=0.004
+        Of Adam.
+    ensemble : int, default=4
         Members trained from consecutive seeds, whose predictions are averaged.
-    linear : bool
+    linear : bool, default=True
         Start from a linear ARX model, fitted first.
-    calendar : {"auto", None} or list of {"day", "week"}
+    calendar : {"auto", None} or list of {"day", "week"}, default="auto"
         Time of day and week as inputs, where rows have a time; "auto" takes those that lower the
         validation error of the first member.
-    peers : bool
+    peers : bool, default=False
         Let each row see what the other series of its panel just did; needs ``linear``.
-    adapt : {"constant-gain", None}
+    adapt : {"constant-gain", None}, default="constant-gain"
         Let the readout of each series go on learning as its labels arrive, when predicting a panel and
         in a stream alike; None leaves it as trained.
-    forgetting : float or "auto"
-        Weight that a label keeps with each one after it, from 0.9 to below 1; "auto" chooses on the
-        validation rows.
-    intervals : bool
+    intervals : bool, default=True
         Learn how large errors are, so that predictions can come with intervals.
-    horizon : int
+    horizon : int, default=1
         Rows ahead that :meth:`forecast` can look; above 1, a second network is trained for it.
-    known_inputs : list of str or None
+    known_inputs : list of str or None, default=None
         Inputs that are known in the future, and given to :meth:`forecast`.
-    scale : {"standard", "minmax", "none"}
+    validation_fraction : float, default=0.2
+        Last share of each series, held out to choose on; 0 trains on everything and keeps the last
+        epoch.
+    refit : bool, default=True
+        Once everything is chosen, train again on all rows, those held out by ``validation_fraction``
+        too. Rows given as ``validation`` are never trained on.
+    scale : {"standard", "minmax", "none"}, default="standard"
         Scaling of inputs and target, with statistics of the training rows.
-    fill : {"forward", "interpolate", "zero", "none"}
+    fill : {"forward", "interpolate", "zero", "none"}, default="forward"
         What stands in for missing inputs. Missing labels are never filled: the memory is held.
-    device : {"auto", "cpu", "cuda"}
+    device : {"auto", "cpu", "cuda"}, default="auto"
         Where to train; "auto" is the CPU, which is faster for networks this small. Predictions run on
         NumPy.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=2025
         Seed of weights and batches.
-    verbose : int
+    verbose : int, default=0
         1 prints a line per epoch.
-    gradient_clip : float or None
-        Longest gradient allowed.
-    engine : {"auto", "reference", "fused", "compiled"}
-        How gradients are computed: ``"auto"`` takes the fastest that is installed; ``"reference"`` is the
-        readable one. They agree to rounding.
+    details : Details or None, default=None
+        What is seldom changed: size and kind of the memory, loss, batches, schedule, engine. A search may
+        vary them as ``details__patience``.
 
     Attributes
     ----------
@@ -145,117 +129,85 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
     Examples
     --------
     >>> import numpy as np
-    >>> from varnn import VARNNRegressor
+    >>> from varnn import Details, VARNNRegressor
     >>> generator = np.random.default_rng(0)
     >>> X = generator.normal(size=(400, 2))
     >>> y = X[:, 0] + np.cumsum(generator.normal(size=400)) / 10      # a slow drift no input explains
-    >>> model = VARNNRegressor("ARM", hidden_size=32, batch_size=16).fit(X[:300], y[:300])
+    >>> model = VARNNRegressor("ARM", hidden_size=32, details=Details(batch_size=16)).fit(X[:300], y[:300])
     >>> model.score(X[300:], y[300:]) > 0.8
     True
     """
 
     def __init__(
         self,
-        variant: Variant = "ARM+AM",
+        variant: Variant = defaults.VARIANT,
         *,
         window: int | None = None,
-        loss_rows: int | None = None,
-        hidden_size: int = 64,
-        memory_size: int | None = 48,
-        memory_activation: MemoryActivation = "relu",
-        residual: Residual = "projected",
+        hidden_size: int = defaults.HIDDEN_SIZE,
         epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float = 4e-3,
-        schedule: Literal["constant", "cosine"] = "cosine",
-        max_rows: int | None = 2_000_000,
-        validation_fraction: float = 0.2,
-        patience: int | None = 8,
-        weight_ema: float = 0.99,
-        refit: bool = True,
-        ensemble: int = 4,
+        learning_rate: float = defaults.LEARNING_RATE,
+        ensemble: int = defaults.ENSEMBLE,
         linear: bool = True,
         calendar: Literal["auto"] | Sequence[str] | None = "auto",
         peers: bool = False,
         adapt: Literal["constant-gain"] | None = "constant-gain",
-        forgetting: float | Literal["auto"] = "auto",
         intervals: bool = True,
         horizon: int = 1,
         known_inputs: Sequence[str] | None = None,
+        validation_fraction: float = defaults.VALIDATION_FRACTION,
+        refit: bool = True,
         scale: Scale = "standard",
         fill: Fill = "forward",
         device: str = "auto",
-        random_state: int | np.random.RandomState | None = 2025,
+        random_state: int | np.random.RandomState | None = defaults.SEED,
         verbose: int = 0,
-        gradient_clip: float | None = 1.0,
-        engine: Literal["auto", "reference", "fused", "compiled"] = "auto",
+        details: Details | None = None,
     ) -> None:
         self.variant = variant
         self.window = window
-        self.loss_rows = loss_rows
         self.hidden_size = hidden_size
-        self.memory_size = memory_size
-        self.memory_activation = memory_activation
-        self.residual = residual
         self.epochs = epochs
-        self.max_rows = max_rows
-        self.batch_size = batch_size
         self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.weight_ema = weight_ema
-        self.refit = refit
         self.ensemble = ensemble
         self.linear = linear
         self.calendar = calendar
         self.peers = peers
         self.adapt = adapt
-        self.forgetting = forgetting
         self.intervals = intervals
         self.horizon = horizon
         self.known_inputs = known_inputs
+        self.validation_fraction = validation_fraction
+        self.refit = refit
         self.scale = scale
         self.fill = fill
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
-        self.gradient_clip = gradient_clip
-        self.engine = engine
+        self.details = details
 
     @classmethod
     def paper(cls, variant: Variant = "RM", **changes: Any) -> VARNNRegressor:
-        """Make a model with the paper's settings: window 5, 128 hidden, memory as wide as the inputs.
+        """The published model: window 5, 128 hidden units, memory as wide as the inputs.
+
+        Changes are parameters of the model or fields of its :class:`Details`, by name.
 
         Examples
         --------
-        >>> model = VARNNRegressor.paper("ARM")
-        >>> model.variant, model.window, model.hidden_size, model.linear
-        ('ARM', 5, 128, False)
+        >>> model = VARNNRegressor.paper("ARM", memory_activation="tanh")
+        >>> model.variant, model.window, model.hidden_size, model.linear, model.details.memory_activation
+        ('ARM', 5, 128, False, 'tanh')
         """
-        published: dict[str, Any] = {
-            "variant": variant,
-            "window": 5,
-            "loss_rows": 1,
-            "hidden_size": 128,
-            "memory_size": None,
-            "epochs": 50,
-            "max_rows": None,
-            "batch_size": 128,
-            "learning_rate": 3e-3,
-            "schedule": "constant",
-            "patience": 50,
-            "weight_ema": 0.0,
-            "refit": False,
-            "ensemble": 1,
-            "linear": False,
-            "calendar": None,
-            "adapt": None,
-            "intervals": False,
-            "scale": "minmax",
-            "gradient_clip": None,
-        }
-        return cls(**{**published, **changes})
+        seldom = {name: changes.pop(name) for name in NAMES if name in changes}
+        details = changes.pop("details", PUBLISHED).changed(**seldom)
+        return cls(**{**defaults.PUBLISHED, "variant": variant, "details": details, **changes})
+
+    def set_params(self, **params: Any) -> VARNNRegressor:
+        """Set parameters by name, as scikit-learn does; ``details__patience`` is a field of the details."""
+        seldom = {name[9:]: params.pop(name) for name in list(params) if name.startswith("details__")}
+        super().set_params(**params)
+        if seldom:
+            self.details = self._details.changed(**seldom)
+        return self
 
     def fit(
         self,
@@ -288,21 +240,32 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         """
         check_settings(self.get_params(deep=False))
         check_fit_arguments(validation, on_epoch)
-        panel = latest_rows(self._panel(X, y, series, fitting=True), self.max_rows)
-        if validation is None:
-            share = self.validation_fraction
-            training, validation = split_in_time(panel, 1 - share, share) if share else (panel, None)
-            if len(training) == 0:
-                raise DataError(
-                    f"the data are too short to split: n_samples = {len(panel)}, and validation_fraction = "
-                    f"{share} leaves no row to train on. Give more rows, or validation_fraction=0."
-                )
-        else:
-            share, training, validation = 0.0, panel, latest_rows(validation, self.max_rows)
-        warn_of_little(training, validation)
-        refuse_too_far(training, self.horizon, share)
+        require("torch", extra="train", purpose="training")
+        from varnn import fitting  # late: it imports torch
+
+        most = self._details.max_rows
+        panel = latest_rows(panel_of(self, X, y, series, fitting=True), most)
+        held_out = self.validation_fraction if validation is None else 0.0
+        training, chosen_on = split_or_take(panel, validation, held_out, most)
+        warn_of_little(training, chosen_on)
+        refuse_too_far(training, self.horizon, held_out)
         columns_of(training, self.known_inputs or ())  # refuses names that are not there
-        self._train(panel, training, validation, on_epoch, stop)
+        fitted, self.forecaster_ = fitting.fit(
+            self.settings(),
+            training,
+            chosen_on,
+            rows=panel,
+            refit=self.refit and held_out > 0 and len(panel) > len(training),
+            horizon=self.horizon,
+            known_inputs=self.known_inputs or (),
+            seed=seed_of(self.random_state),
+            on_epoch=reporter(self.verbose, on_epoch),
+            stop=stop,
+        )
+        record = replace(fitted.training, period=card.period(panel.time), reading=dict(panel.read_as))
+        self.fitted_ = replace(fitted, training=record)
+        self.history_ = record.history
+        self.n_features_in_ = panel.n_inputs
         return self
 
     def predict(
@@ -337,10 +300,10 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
             In the target's units; for a panel in its own row order, else in the order of X. With
             ``interval``, predictions and bounds: (n_rows,), or (n_rows, n_levels) for several levels.
         """
-        check_is_fitted(self, "fitted_")
-        panel = self._panel(X, y, series, fitting=False)
+        panel = self._panel(X, y, series)
         if interval is not None:
-            return self._predict_intervals(panel, interval, in_panel_order=isinstance(X, Panel))
+            found = predict_intervals(self.fitted_, panel, interval)
+            return found if isinstance(X, Panel) else Interval(*map(panel.in_caller_order, found))
         if isinstance(X, Panel):
             return predict(self.fitted_, panel)
         if y is None:
@@ -348,24 +311,110 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
             return panel.in_caller_order(continue_from_training(self.fitted_, panel))
         return panel.in_caller_order(predict(self.fitted_, panel))
 
-    def _predict_intervals(
-        self, panel: Panel, interval: float | Sequence[float], *, in_panel_order: bool
-    ) -> Interval:
-        levels = check_levels(interval)
-        if np.isnan(panel.target).all():
-            raise DataError(
-                "an interval is made from the errors before it, so rows need labels; they have none. "
-                "Give predict(X, y, interval=...)."
-            )
-        found = predict_intervals(self.fitted_, panel, levels)
-        if not isinstance(interval, Sequence | np.ndarray):
-            found = Interval(found.prediction, found.lower[:, 0], found.upper[:, 0])
-        return found if in_panel_order else Interval(*(panel.in_caller_order(one) for one in found))
+    def predict_frame(
+        self,
+        frame: _frames.Frame,
+        *,
+        time: str | Sequence[str] | None = None,
+        series: str | None = None,
+        interval: float | Sequence[float] | None = None,
+    ) -> _frames.Frame:
+        """Predict every row of a table, and give a table of the same kind: pandas, polars or pyarrow.
+
+        ``predict`` gives arrays, as scikit-learn's contract has it; here all is taken and given by name.
+
+        Parameters
+        ----------
+        frame
+            A table with the model's inputs by name; a lazy one is collected. With its target too, each row
+            is predicted from the labels before it; without, the rows are taken to follow the training rows,
+            in closed loop.
+        time, series
+            Columns with the time and the series of each row; None are those the model was fitted with,
+            if the table has them.
+        interval
+            Level, or levels, of intervals, as in ``predict``.
+
+        Returns
+        -------
+        table
+            The rows of ``frame`` in their order, and with its index if it has one. Columns are its time,
+            series and target, then ``prediction``, and for a level such as 0.9 ``lower_90`` and
+            ``upper_90``.
+
+        Examples
+        --------
+        >>> import polars
+        >>> from varnn import Panel, VARNNRegressor
+        >>> house = polars.DataFrame({"heat": range(60), "load": [t % 7 for t in range(60)]})
+        >>> model = VARNNRegressor(epochs=1, hidden_size=4).fit(Panel.from_frame(house, target="load"))
+        >>> model.predict_frame(house, interval=0.9).columns
+        ['load', 'prediction', 'lower_90', 'upper_90']
+        """
+        check_is_fitted(self, "fitted_")
+        return _frames.predict_frame(self, frame, time=time, series=series, interval=interval)
+
+    def forecast(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        series: RowSeries = None,
+        horizon: int | None = None,
+        inputs: Any = None,
+        interval: float | Sequence[float] | None = None,
+        method: Method = "auto",
+    ) -> Forecast:
+        """Forecast the rows after the end of each series.
+
+        Parameters
+        ----------
+        X, y, series
+            The rows so far: a :class:`Panel`, or inputs and labels. None goes on after the rows that
+            were given to ``fit``.
+        horizon
+            Rows ahead; None is the ``horizon`` the model was fitted with.
+        inputs
+            Coming inputs: a panel with the same series, or an array (H, inputs) for one series and
+            (S, H, inputs) for several. With "direct", of the inputs in ``known_inputs``; with
+            "iterate" of all inputs, which stay as they were last if none are given.
+        interval
+            Level, or levels, of intervals to give with the forecasts; with "direct" only.
+        method
+            "direct" asks the network trained for it; "iterate" predicts row after row with the
+            one-step model, taking each prediction as the label. "auto" is "direct" where it can be.
+
+        Returns
+        -------
+        Forecast
+            With ``ids``, ``time``, ``prediction`` (S, H), ``lower`` and ``upper``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from varnn import Panel, VARNNRegressor
+        >>> panel = Panel.from_arrays(None, np.sin(np.arange(400) / 4))
+        >>> model = VARNNRegressor(horizon=6, hidden_size=8, ensemble=1).fit(panel)
+        >>> ahead = model.forecast(horizon=4)
+        >>> ahead.prediction.shape
+        (1, 4)
+        >>> bool(np.abs(ahead.prediction - np.sin(np.arange(400, 404) / 4)).max() < 0.1)
+        True
+        """
+        panel = _forecast.rows_kept(self.fitted_) if X is None else self._panel(X, y, series)
+        return _forecast.forecast(
+            self.fitted_,
+            self.forecaster_,
+            panel,
+            horizon=horizon,
+            inputs=inputs,
+            interval=interval,
+            method=method,
+        )
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, series: RowSeries = None) -> float:
-        """Give R² of the one-step predictions, over rows whose label is known."""
-        check_is_fitted(self, "fitted_")
-        panel = self._panel(X, y, series, fitting=False)
+        """R² of the one-step predictions, over rows whose label is known."""
+        panel = self._panel(X, y, series)
         known = ~np.isnan(panel.target)
         if not known.any():
             raise DataError("a score needs labels, and no row has one. Give score(X, y).")
@@ -375,22 +424,19 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         return float(r2_score(panel.target[known], predictions[known], sample_weight=weights))
 
     def innovations(self, X: Any, y: Any = None) -> FloatArray:
-        """Give label minus one-step prediction for every row, NaN where the label is missing."""
-        check_is_fitted(self, "fitted_")
-        panel = self._panel(X, y, None, fitting=False)
+        """Label minus one-step prediction of every row, NaN where the label is missing."""
+        panel = self._panel(X, y)
         return np.asarray(panel.target - predict(self.fitted_, panel))
 
     def memory(self, X: Any, y: Any = None) -> npt.NDArray[np.float32]:
-        """Give the residual memory each row was predicted with, (n_rows, ensemble * memory_size)."""
-        check_is_fitted(self, "fitted_")
-        return residual_memory(self.fitted_, self._panel(X, y, None, fitting=False))
+        """Residual memory that each row was predicted with, (n_rows, ensemble * memory_size)."""
+        return residual_memory(self.fitted_, self._panel(X, y))
 
     def diagnose(self, X: Any, y: Any = None) -> Diagnosis:
-        """Say what the innovations still hold, where they changed, and whether intervals held."""
+        """Say what the innovations still hold, where they changed, and whether intervals covered."""
         from varnn.monitoring.diagnostics import PredictionTrace, diagnose_trace
 
-        check_is_fitted(self, "fitted_")
-        return diagnose_trace(PredictionTrace.of(self.fitted_, self._panel(X, y, None, fitting=False)))
+        return diagnose_trace(PredictionTrace.of(self.fitted_, self._panel(X, y)))
 
     def stream(self, n_series: int | None = None) -> Stream:
         """Start predicting and observing one step at a time; see :class:`Stream`."""
@@ -403,97 +449,52 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         settings = plain_settings(self.get_params(deep=False))
         model_file.write(path, self.fitted_, settings, self.forecaster_)
 
-    def _train(
-        self,
-        panel: Panel,
-        training: Panel,
-        validation: Panel | None,
-        on_epoch: Callable[[dict[str, float]], None] | None,
-        stop: Event | None,
-    ) -> None:
-        require("torch", extra="train", purpose="training")
-        from varnn import fitting
+    def to_onnx(self, path: str | Path | None = None) -> onnx.ModelProto:
+        """Export one step of a stream as an ONNX model, and write it to a file if a path is given.
 
-        seed = self.random_state
-        if not isinstance(seed, int | np.integer):
-            seed = int(check_random_state(seed).randint(2**31 - 1))
+        Its inputs are x (n, D), the labels ``y_previous`` (n,) of the rows before (NaN: missing, or none
+        yet), ``time`` (n,) in seconds since 1970 if the model sees the calendar, and states, which begin at
+        zero. Its outputs are ``prediction`` (n,), that of a stream, and the next states. There are no
+        intervals; models with ``peers=True`` are refused.
 
-        def report(line: dict[str, float]) -> None:
-            if self.verbose:
-                print_epoch(line)
-            if on_epoch is not None:
-                on_epoch(line)
-
-        fitted, self.forecaster_ = fitting.fit(
-            self.settings(),
-            training,
-            None if validation is None or len(validation) == 0 else validation,
-            rows=panel,
-            refit=self.refit and validation is not None and len(panel) > len(training),
-            horizon=self.horizon,
-            known_inputs=self.known_inputs or (),
-            seed=int(seed),
-            on_epoch=report,
-            stop=stop,
-        )
-        record = replace(fitted.training, period=card.period(panel.time), reading=dict(panel.read_as))
-        self.fitted_ = replace(fitted, training=record)
-        self.history_ = record.history
-        self.n_features_in_ = panel.n_inputs
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from varnn import VARNNRegressor
+        >>> X = np.random.default_rng(0).normal(size=(60, 2))
+        >>> model = VARNNRegressor.paper("ARM+AM", epochs=1, hidden_size=4).fit(X, X[:, 0])
+        >>> [one.name for one in model.to_onnx().graph.input]
+        ['x', 'y_previous', 'memory', 'expected', 'activation']
+        """
+        check_is_fitted(self, "fitted_")
+        settings = plain_settings(self.get_params(deep=False))
+        found = step(self.fitted_, card.card(self.fitted_, settings))
+        if path is not None:
+            write_atomically(path, found.SerializeToString())
+        return found
 
     def settings(self) -> Settings:
-        """Give the settings that fitting needs; see `varnn.fitting`."""
+        """All settings as `varnn.fitting` takes them."""
         from varnn.fitting import Settings
 
-        names = [field.name for field in fields(Settings)]
-        values = {name: getattr(self, name) for name in names}
+        details = self._details
+        values = {
+            one.name: getattr(details if one.name in NAMES else self, one.name) for one in fields(Settings)
+        }
         if isinstance(self.calendar, Sequence) and not isinstance(self.calendar, str):
             values["calendar"] = tuple(self.calendar)
         return Settings(**values)
 
-    def _panel(self, X: Any, y: Any, series: RowSeries, *, fitting: bool) -> Panel:
-        if isinstance(X, Panel):
-            if y is not None or series is not None:
-                raise DataError(
-                    "a Panel holds labels and series already; give it alone, without y or series."
-                )
-            if fitting:
-                self._set_names(X.input_names)
-            return X
-        target = "y" if fitting else self.fitted_.target_name
-        return panel_from(self, X, y, series, fitting=fitting, target_name=target)
+    @property
+    def _details(self) -> Details:
+        return Details() if self.details is None else self.details
 
-    def _set_names(self, names: Sequence[str]) -> None:
-        """Keep names as scikit-learn does: only when the inputs came with some."""
-        self.__dict__.pop("feature_names_in_", None)
-        if tuple(names) != default_names(len(names)):
-            self.feature_names_in_ = np.asarray(names, dtype=object)
+    def _panel(self, X: Any, y: Any, series: RowSeries = None) -> Panel:
+        """The rows to predict, of a model that is fitted."""
+        check_is_fitted(self, "fitted_")
+        return panel_of(self, X, y, series, fitting=False, target_name=self.fitted_.target_name)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def load(path: str | Path) -> VARNNRegressor:
-    """Read a model written by :meth:`VARNNRegressor.save`; torch is not needed to predict with it.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> import varnn
-    >>> X = np.random.default_rng(0).normal(size=(60, 2))
-    >>> model = varnn.VARNNRegressor(epochs=1, hidden_size=4).fit(X, X[:, 0])
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "house.varnn")
-    >>> model.save(path)
-    >>> bool((varnn.load(path).predict(X, X[:, 0]) == model.predict(X, X[:, 0])).all())
-    True
-    """
-    fitted, settings, forecaster = model_file.read(path)
-    model = VARNNRegressor(**settings_of_file(settings, VARNNRegressor().get_params(deep=False), path))
-    model.fitted_, model.forecaster_ = fitted, forecaster
-    model.history_ = fitted.training.history
-    model.n_features_in_ = len(fitted.input_names)
-    model._set_names(fitted.input_names)
-    return model

@@ -86,9 +86,7 @@ class Settings:
             patience=self.patience,
             gradient_clip=self.gradient_clip,
             weight_ema=self.weight_ema,
-            # These products are so small that a GPU spends its time starting them: an H200 took 2.5 times
-            # as long as the CPU beside it.
-            device="cpu" if self.device == "auto" else self.device,
+            device=self.device,
             engine=self.engine,
         )
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from varnn._types import DoubleArray, IntArray
+from varnn._types import DoubleArray, FloatArray, IntArray
 from varnn.errors import ConfigError
 
 Seen = tuple[npt.NDArray[Any], DoubleArray, IntArray]  # hidden (N, K), errors (N,), starts
@@ -278,7 +278,7 @@ def bound_name(side: str, level: float) -> str:
     return f"{side}_{100 * level:g}"
 
 
-def check_levels(interval: float | Sequence[float]) -> DoubleArray:
+def check_levels(interval: float | Sequence[float] | FloatArray) -> DoubleArray:
     """Read levels of intervals; refuse what is none.
 
     Examples

@@ -397,7 +397,7 @@ def _timestamp(time: Any) -> npt.NDArray[np.datetime64] | None:
         return np.atleast_1d(np.asarray(time, dtype="datetime64[s]"))
     except (TypeError, ValueError):
         raise DataError(
-            f"time must be a time such as '2026-11-15T07:30' or a datetime; got {time!r}."
+            f"time must be a timestamp such as '2026-11-15T07:30' or a datetime; got {time!r}."
         ) from None
 
 

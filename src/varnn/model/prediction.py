@@ -11,7 +11,7 @@ runs on from row to row (the adapted readout, the tracked quantiles) is carried 
 (`varnn.streaming`) goes the same way with one row at a time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +20,10 @@ import numpy.typing as npt
 from varnn._types import DoubleArray, FloatArray, IntArray
 from varnn.data.chunks import ROWS_AT_ONCE, Chunk, chunks
 from varnn.data.panel import Panel
+from varnn.errors import DataError
 from varnn.model.adaptation import Adapter, corrections
 from varnn.model.fitted import Fitted
-from varnn.model.intervals import Interval, Tracker, follow, known_error_scale
+from varnn.model.intervals import Interval, Tracker, check_levels, follow, known_error_scale
 from varnn.network.engines.scoring import Scores, score
 
 _HIDDEN_ROWS_AT_ONCE = 1 << 13  # whose hidden layers are kept: 8 MB, for 4 members of 64 units
@@ -54,14 +55,24 @@ def predict(fitted: Fitted, panel: Panel) -> FloatArray:
     return predictions
 
 
-def predict_intervals(fitted: Fitted, panel: Panel, levels: DoubleArray) -> Interval:
-    """One-step predictions (N,) with intervals of some levels: bounds are (N, L)."""
+def predict_intervals(
+    fitted: Fitted, panel: Panel, interval: float | Sequence[float] | FloatArray
+) -> Interval:
+    """One-step predictions (N,) with intervals: bounds are (N,) for one level, (N, L) for several."""
+    levels = check_levels(interval)
+    if np.isnan(panel.target).all():
+        raise DataError(
+            "an interval is made from the errors before it, so rows need labels; they have none. "
+            "Give predict(X, y, interval=...)."
+        )
     shape = (len(panel), len(levels))
     whole = Interval(np.empty(len(panel)), np.empty(shape), np.empty(shape))
     for chunk in predict_chunks(fitted, panel, levels):
         for values, some in zip(whole, chunk.interval, strict=True):
             values[chunk.rows] = some
-    return whole
+    if isinstance(interval, Sequence | np.ndarray):
+        return whole
+    return Interval(whole.prediction, whole.lower[:, 0], whole.upper[:, 0])
 
 
 def predict_chunks(

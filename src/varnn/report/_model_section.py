@@ -68,7 +68,7 @@ def add_model(
         "window used": model.fitted_.window,
         "epochs kept": ", ".join(map(str, model.fitted_.training.best_epoch)),
     }
-    report.add_facts("Configuration", {**trained, **model.get_params()})
+    report.add_facts("Configuration", {**trained, **model.get_params(deep=False)})
 
 
 def worst_stretch(errors: npt.NDArray[Any], starts: npt.NDArray[Any], length: int) -> slice:

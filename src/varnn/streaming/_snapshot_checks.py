@@ -34,7 +34,7 @@ _MONITOR: dict[str, Rule] = {
     "memory": whole(1, 1 << 53),
 }
 _TIME_STEP = Rule(
-    "a kind of moment and a number",
+    "a kind of time step and a number",
     lambda one: (
         isinstance(one, list)
         and len(one) == 2
@@ -46,7 +46,7 @@ _BROUGHT = listed(number(-_LARGE, _LARGE), "five numbers", unique=False, most=5)
 _TOTAL = Rule("five numbers", lambda one: _BROUGHT.holds(one) and len(one) == 5)
 _COMPANIONS: dict[str, Rule] = {
     "now": optional(_TIME_STEP),
-    "moments": listed(optional(_TIME_STEP), "a list of moments", unique=False),
+    "moments": listed(optional(_TIME_STEP), "a list of time steps", unique=False),
     "brought": Rule(
         "five numbers of each series",
         lambda one: (
@@ -128,10 +128,10 @@ def check_group(tensors: Tensors, header: Facts, what: str) -> None:
 
 
 def check_linked(header: Facts, what: str) -> None:
-    """Refuse what cannot be the moments of series that see each other."""
+    """Refuse what cannot be the time steps of series that see each other."""
     checks = Checks(what)
     checks.facts(header, _COMPANIONS)
     checks.facts(header, {"total": _TOTAL}, all_there=False)  # older ones have none
     strangers = set(header["brought"]) - set(header["series"])
     if len(header["moments"]) != len(header["series"]) or strangers:
-        checks.fail("its moments are not those of its series")
+        checks.fail("its time steps are not those of its series")

@@ -122,7 +122,7 @@ class LinkedStream(Stream):
         time: Any = None,
         interval: float | Sequence[float] | None = None,
     ) -> Any:
-        """Predict as a stream does, seeing the others; moments must not go back."""
+        """Predict as a stream does, seeing the others; time must not go back."""
         with self._guard:
             place = self.group.place(self, time)
             seen, self._pipeline.others = self._pipeline.others, place.others

@@ -150,7 +150,7 @@ class Store:
             return answer
 
     def answer_all(self, messages: Sequence[Any]) -> dict[str, Any] | list[dict[str, Any]]:
-        """Answer the messages of one list: where series are linked, the rows of one moment and no others."""
+        """Answer the messages of one list: of linked series, the rows of one time step and no others."""
         if not messages or not all(isinstance(one, dict) for one in messages):
             return {"error": "a list must hold objects with 'x', 'y' or both."}
         if len(messages) > self._most_together:

@@ -58,7 +58,7 @@ class Recent:
             return _NO_TIME if time is None else np.datetime64(time, "ns")
         except (TypeError, ValueError):
             raise DataError(
-                f"time must be a time such as '2026-11-15T07:30' or a datetime; got {time!r}."
+                f"time must be a timestamp such as '2026-11-15T07:30' or a datetime; got {time!r}."
             ) from None
 
     def panel(self, input_names: tuple[str, ...], target_name: str) -> Panel:

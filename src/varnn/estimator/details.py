@@ -1,0 +1,95 @@
+"""Settings that are seldom changed, in one record."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from varnn.estimator import defaults
+from varnn.network.cell import MemoryActivation, Residual
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Details:
+    """Details of the network and of its training, for the ``details`` of :class:`varnn.VARNNRegressor`.
+
+    Parameters
+    ----------
+    memory_size : int or None, default=48
+        Width of the residual memory; None is as wide as the inputs, but at least 8.
+    memory_activation : {"relu", "tanh"}, default="relu"
+        Nonlinearity of the memory.
+    residual : {"projected", "scalar", "none"}, default="projected"
+        The paper's memory, or one of its ablations.
+    loss_rows : int or None, default=None
+        Rows at the end of a training window whose errors make the loss. The paper takes the last one; None
+        takes the second half, which learns nearly as much from a tenth of the windows.
+    batch_size : int or None, default=None
+        Windows in a batch; None is chosen for about a hundred steps an epoch.
+    schedule : {"constant", "cosine"}, default="cosine"
+        Of the learning rate; "cosine" goes down to zero.
+    patience : int or None, default=8
+        Epochs without a better validation loss after which training ends; None never ends early.
+    weight_ema : float, default=0.99
+        Decay of the exponential moving average of the weights, which is what is validated and kept. 0 keeps
+        the weights themselves.
+    gradient_clip : float or None, default=1.0
+        Longest gradient allowed.
+    forgetting : float or "auto", default="auto"
+        Weight that a label keeps with each one after it while the readout adapts, from 0.9 to below 1; "auto"
+        is chosen on the validation rows.
+    max_rows : int or None, default=2_000_000
+        Latest rows to learn from, about so many over all series: more would cost memory and time for
+        little. None takes all of them.
+    engine : {"auto", "reference", "fused", "compiled"}, default="auto"
+        How gradients are computed: "auto" takes the fastest that handles the cell; "reference" is the
+        readable one. They agree to rounding.
+
+    Examples
+    --------
+    >>> Details(patience=20)
+    Details(patience=20)
+    >>> from varnn import VARNNRegressor
+    >>> VARNNRegressor(details=Details(patience=20)).get_params()["details__patience"]
+    20
+    """
+
+    memory_size: int | None = 48
+    memory_activation: MemoryActivation = "relu"
+    residual: Residual = "projected"
+    loss_rows: int | None = None
+    batch_size: int | None = None
+    schedule: Literal["constant", "cosine"] = "cosine"
+    patience: int | None = 8
+    weight_ema: float = 0.99
+    gradient_clip: float | None = 1.0
+    forgetting: float | Literal["auto"] = "auto"
+    max_rows: int | None = defaults.MAX_ROWS
+    engine: Literal["auto", "reference", "fused", "compiled"] = "auto"
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Fields by name, as scikit-learn asks a part for them: a search may vary ``details__patience``."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def changed(self, **changes: Any) -> "Details":
+        """The same but for some fields."""
+        return replace(self, **changes)
+
+    def __repr__(self) -> str:
+        given = [
+            f"{one.name}={getattr(self, one.name)!r}"
+            for one in fields(self)
+            if getattr(self, one.name) != one.default
+        ]
+        return f"Details({', '.join(given)})"
+
+
+NAMES = tuple(one.name for one in fields(Details))
+PUBLISHED = Details(
+    memory_size=None,
+    loss_rows=1,
+    batch_size=128,
+    schedule="constant",
+    patience=50,
+    weight_ema=0.0,
+    gradient_clip=None,
+    max_rows=None,
+)

@@ -1,0 +1,32 @@
+"""A model file -> an estimator that is fitted."""
+
+from pathlib import Path
+
+from varnn.estimator._settings import settings_of_file
+from varnn.estimator.input import keep_names
+from varnn.estimator.regressor import VARNNRegressor
+from varnn.persistence import model_file
+
+
+def load(path: str | Path) -> VARNNRegressor:
+    """Read a model written by :meth:`VARNNRegressor.save`; torch is not needed to predict with it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import varnn
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> model = varnn.VARNNRegressor(epochs=1, hidden_size=4).fit(X, X[:, 0])
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "house.varnn")
+    >>> model.save(path)
+    >>> bool((varnn.load(path).predict(X, X[:, 0]) == model.predict(X, X[:, 0])).all())
+    True
+    """
+    fitted, settings, forecaster = model_file.read(path)
+    model = VARNNRegressor(**settings_of_file(settings, path))
+    model.fitted_, model.forecaster_ = fitted, forecaster
+    model.history_ = fitted.training.history
+    model.n_features_in_ = len(fitted.input_names)
+    keep_names(model, fitted.input_names)
+    return model
