@@ -150,6 +150,6 @@ def test_very_many_rows_are_gone_through_less_often_but_twice(monkeypatch: pytes
     chosen, given = VARNNRegressor().settings(), VARNNRegressor(epochs=7).settings()
     rows = len(panel) - chosen.config(panel).window + 1
     for most, epochs in ((5 * rows, 5), (5 * rows - 1, 4), (rows // 2, 2)):
-        monkeypatch.setattr(settings, "GRADED_ROWS", most)
+        monkeypatch.setattr(settings, "LOSS_ROWS", most)
         assert chosen.config(panel).epochs == epochs
         assert given.config(panel).epochs == 7  # what is asked for is done

@@ -73,13 +73,17 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     ...
     varnn.errors.ConfigError: ensemble must be a whole number, at least 1; got 0.
     """
-    details = settings["details"]
-    for rules, values in ((_FLAT, settings), (_DETAILS, {} if details is None else vars(details))):
-        for name, value in values.items():
-            if name in rules and (wrong := rules[name].broken(name, value)):
-                raise ConfigError(wrong)
+    _check(_FLAT, settings)
+    if settings["details"] is not None:
+        _check(_DETAILS, settings["details"].get_params())
     if settings["peers"] and not settings["linear"]:
         raise ConfigError("peers=True needs linear=True: a row sees what the linear part left to its peers.")
+
+
+def _check(rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if name in rules and (wrong := rules[name].broken(name, value)):
+            raise ConfigError(wrong)
 
 
 def settings_of_file(settings: Mapping[str, Any], path: object) -> dict[str, Any]:
