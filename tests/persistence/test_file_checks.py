@@ -21,6 +21,7 @@ from benchmarks.robustness.fuzz_case import Source
 from varnn import Panel, Stream, VARNNRegressor
 from varnn.cli.app import app
 from varnn.errors import ModelFileError
+from varnn.estimator._settings import plain_settings
 from varnn.persistence import model_file
 from varnn.persistence._parts import disassemble
 from varnn.streaming.by_name import Streams
