@@ -8,7 +8,7 @@ import copy
 import math
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,17 +16,33 @@ import torch
 from torch import Tensor, nn
 
 from varnn.baselines._regression import Examples
-from varnn.baselines.neural import Kind, Network
 from varnn.errors import TrainingError
 from varnn.network.training import pick_device
 
 ROWS_AT_ONCE = 8192  # rows predicted together
 
 
+class Settings(Protocol):
+    """What a training has to know: `varnn.baselines.neural.Network` says it."""
+
+    @property
+    def kind(self) -> str:
+        """One of mlp, rnn, lstm and gru."""
+        ...
+
+    hidden_size: int
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    patience: int | None
+    device: str
+    random_state: int
+
+
 class Recurrent(nn.Module):
     """A recurrent layer, and a linear head on its last hidden state: (B, T, C) -> (B, 1)."""
 
-    def __init__(self, kind: Kind, n_channels: int, hidden_size: int) -> None:
+    def __init__(self, kind: str, n_channels: int, hidden_size: int) -> None:
         super().__init__()
         self.layer: nn.RNNBase
         if kind == "rnn":
@@ -42,7 +58,7 @@ class Recurrent(nn.Module):
         return self.head(states[:, -1])  # type: ignore[no-any-return]  # a Module call is untyped
 
 
-def build(kind: Kind, n_channels: int, hidden_size: int, seed: int) -> nn.Module:
+def build(kind: str, n_channels: int, hidden_size: int, seed: int) -> nn.Module:
     """Make a network as Keras would start it; torch's own random state is left as it was.
 
     Examples
@@ -93,7 +109,7 @@ class TrainedNetwork:
             return np.asarray(torch.cat(parts)[:, 0].cpu().numpy())
 
 
-def train(settings: Network, examples: Examples, validation: Examples | None) -> TrainedNetwork:
+def train(settings: Settings, examples: Examples, validation: Examples | None) -> TrainedNetwork:
     """Minimise the squared error of shuffled batches; keep the best epoch, or the last one."""
     device = pick_device(settings.device)
     regressors, labels = (torch.from_numpy(one).to(device) for one in examples)

@@ -1,1 +1,1 @@
-"""Parts of :class:`varnn.VARNNRegressor`: what it takes, gives to other tools, and says of the future."""
+"""Panels, arrays, frames -> `VARNNRegressor`: the scikit-learn contract over all rooms above."""
