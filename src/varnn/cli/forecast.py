@@ -208,7 +208,7 @@ def _show(result: "Backtest", *, as_json: bool) -> None:
         cells = [_cell(*line[one]) for one in steps]
         shown.add_row(str(line["forecast"]), *cells)
     shown.add_section()
-    shown.add_row(f"VARNN: held by {LEVEL:.0%} intervals", *(f"{coverage[one]:.1%}" for one in steps))
+    shown.add_row(f"VARNN: coverage of {LEVEL:.0%} intervals", *(f"{coverage[one]:.1%}" for one in steps))
     console().print(shown)
 
 
