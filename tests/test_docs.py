@@ -5,6 +5,7 @@ compared, only the words around them; what a Python block prints must hold as it
 """
 
 import doctest
+import inspect
 import io
 import re
 import runpy
@@ -19,6 +20,7 @@ import pytest
 import typer
 
 import varnn
+from varnn import baselines, datasets, evaluation, monitoring, streaming
 from varnn.cli import app as cli
 
 ROOT = Path(__file__).parents[1]
@@ -156,7 +158,13 @@ def test_the_errata_page_has_the_figures_of_the_results() -> None:
 def test_every_public_name_is_in_the_reference() -> None:
     written = "\n".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
     for name in varnn.__all__:
-        assert re.search(rf"^::: varnn\.(\w+\.)?{name}\b", written, re.MULTILINE), f"{name} has no entry"
+        assert re.search(rf"^::: varnn\.(\w+\.)*{name}\b", written, re.MULTILINE), f"{name} has no entry"
+    for room in (baselines, datasets, evaluation, monitoring, streaming):
+        for name in room.__all__:
+            thing = getattr(room, name)
+            if inspect.isclass(thing) or inspect.isfunction(thing):
+                entry = rf"^::: {room.__name__}\.{name}$"
+                assert re.search(entry, written, re.MULTILINE), f"{room.__name__}.{name} has no entry"
 
 
 def test_the_site_builds_without_a_warning_and_asks_no_other_host(tmp_path: Path) -> None:

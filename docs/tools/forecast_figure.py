@@ -26,7 +26,7 @@ SHOWN = (1, 3, 6, 12, 24)  # rows ahead, in the text
 QUARTILES = {0.25: "an easy day", 0.5: "a usual day", 0.75: "a hard day"}
 DESCRIBED = (
     "PM2.5 at a station in Beijing on three pairs of days: the truth, and from the midnight between them a "
-    "forecast of 24 hours with its 90 % band, which widens with the distance."
+    "forecast of 24 hours with its 90 % band, which widens step by step."
 )
 
 Marks = BoolArray

@@ -91,9 +91,6 @@ def test_a_wrong_file_or_name_is_refused_in_words(tmp_path: Path) -> None:
     assert result.returncode == 2 and "appliances" in result.stderr
 
 
-@pytest.mark.skipif(
-    not COMMITTED.exists(), reason="no scores are committed as benchmarks/results/ablation.json"
-)
 def test_the_page_shows_the_committed_scores() -> None:
     saved = json.loads(COMMITTED.read_text())
     made = ablation_page.page(saved, saved["lines"], COMMITTED.name)

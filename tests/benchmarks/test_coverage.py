@@ -239,7 +239,6 @@ def test_the_command_shows_and_saves(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "data must be one of" in str(done.exception)
 
 
-@pytest.mark.skipif(not COMMITTED.is_file(), reason="no benchmarks/results/coverage.json")
 def test_the_committed_page_is_what_the_committed_figures_give() -> None:
     saved = read(COMMITTED)
     assert PAGE.read_text() == coverage_page.page(saved, COMMITTED.name, f"{PAGE.stem}.svg")

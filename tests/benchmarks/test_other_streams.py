@@ -42,9 +42,7 @@ def test_a_stream_is_a_column_of_one_series(data_folder: Path) -> None:
 
 def test_the_page_shows_the_committed_scores(tmp_path: Path) -> None:
     other_streams_page.write(SAVED, tmp_path / "other-streams.md")
-    assert (ROOT / "docs" / "other-streams.md").read_text() == (
-        tmp_path / "other-streams.md"
-    ).read_text()
+    assert (ROOT / "docs" / "other-streams.md").read_text() == (tmp_path / "other-streams.md").read_text()
     assert "currentColor" in (tmp_path / "other-streams.svg").read_text()
 
 

@@ -184,7 +184,6 @@ def test_bad_use_is_refused(option: str, value: str, message: str) -> None:
     assert message in str(done.exception)
 
 
-@pytest.mark.skipif(not COMMITTED.is_file(), reason="no benchmarks/results/robustness.json")
 def test_the_committed_page_is_what_the_committed_figures_give() -> None:
     text = (ROOT / "docs" / "robustness.md").read_text()
     assert text == trouble_page.page(read(COMMITTED), COMMITTED.name, "robustness.svg")

@@ -61,7 +61,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         layer.
     window : int or None
         Rows one prediction sees, itself included. None is 24, less where series are short.
-    loss rows : int or None
+    loss_rows : int or None
         Rows at the end of a training window whose errors are learned from. The paper grades the last
         one; None grades the second half, which learns nearly as much from a tenth of the windows.
     hidden_size, memory_size : int
@@ -84,7 +84,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         epoch.
     patience : int or None
         Epochs without a better validation loss after which training ends; None never ends early.
-    weight average : float
+    weight_ema : float
         Share that a running mean of the weights keeps with each step; the mean is what is judged and
         kept. 0 keeps the weights themselves.
     refit : bool
