@@ -154,7 +154,7 @@ def measure(*, threads: int, name: str, settings: dict[str, Any] | None = None) 
     ours.fit(known)
     seconds = time.perf_counter() - began
     prediction, lower, upper = ours.predict(panel, interval=LEVEL)
-    covered = (lower <= panel.target) & (panel.target <= upper)
+    held = (lower <= panel.target) & (panel.target <= upper)
     return asdict(
         Found(
             stream=name,
@@ -163,7 +163,7 @@ def measure(*, threads: int, name: str, settings: dict[str, Any] | None = None) 
             scored=int(scored.sum()),
             missing=float(np.isnan(panel.target).mean()),
             mse={**errors, OURS: mse(prediction)},
-            coverage=float(covered[scored].mean()),
+            coverage=float(held[scored].mean()),
             seconds=seconds,
         )
     )

@@ -117,7 +117,7 @@ def _score(name: str, rows: int) -> Row:
         errors[adapt] = labels[cut:] - found.prediction
         if adapt is not None:
             numbers = np.concatenate([found.prediction, found.lower, found.upper])
-            covered = (found.lower <= labels[cut:]) & (labels[cut:] <= found.upper)
+            held = (found.lower <= labels[cut:]) & (labels[cut:] <= found.upper)
     known = ~np.isnan(labels[cut:])
     known[0] = False  # persistence has no label before it
     last = _last_known(labels[cut:])
@@ -127,7 +127,7 @@ def _score(name: str, rows: int) -> Row:
         "all finite": "yes" if np.isfinite(numbers).all() else "no",
         "RMSE adapting / not": significant(adapting / plain) if plain else 1.0,
         "RMSE / persistence": _over(adapting, _rmse((labels[cut:] - last)[known])),
-        "coverage of 90 % intervals": significant(float(covered[known].mean())),
+        "coverage of 90 % intervals": significant(float(held[known].mean())),
     }
 
 
