@@ -44,13 +44,16 @@ class _OnAllRows(VARNNRegressor):
     """The default, trained again on training and validation rows once everything is chosen."""
 
     def fit(self, X: Any, y: Any = None, *, validation: Panel | None = None, **more: Any) -> "_OnAllRows":
-        super().fit(X, y, validation=validation, **more)
-        if validation is not None:
-            from varnn import fitting
+        if validation is None:
+            super().fit(X, y, **more)
+            return self
+        from varnn import fitting
 
-            seed = cast(int, self.random_state)  # as the step sets it
-            rows = joined(X, validation)
-            self.fitted_ = fitting.refit(self.fitted_, self.settings(), X, rows, seed=seed)
+        rows, seed = joined(X, validation), cast(int, self.random_state)  # as the step sets it
+        self.fitted_, self.forecaster_ = fitting.fit(
+            self.settings(), X, validation, rows=rows, refit=True, seed=seed, **more
+        )
+        self.history_ = self.fitted_.training.history
         return self
 
 

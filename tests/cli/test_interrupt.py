@@ -51,19 +51,19 @@ def fitted(epochs: int, **changes: Any) -> VARNNRegressor:
 )
 def test_what_was_cut_short_says_so(epochs: int, changes: dict[str, Any], said: str, tmp_path: Path) -> None:
     model = fitted(epochs, **changes)
-    assert model.fitted_.summary["interrupted"] == said
-    assert "refitted on" not in model.fitted_.summary and model.forecaster_ is None
+    assert model.fitted_.training.interrupted == said
+    assert model.fitted_.training.refitted_on is None and model.forecaster_ is None
     assert model.score(None, LABELS[:300]) > 0
     model.save(tmp_path / "m.varnn")
     card = model_file.read_card(tmp_path / "m.varnn")
     assert f"Training was cut short {said}." in card and "forecasts of up to" not in card
-    assert varnn.load(tmp_path / "m.varnn").fitted_.summary["interrupted"] == said
+    assert varnn.load(tmp_path / "m.varnn").fitted_.training.interrupted == said
 
 
 def test_a_forecaster_that_is_judged_is_kept() -> None:
-    best = fitted(1000, horizon=3).fitted_.summary["best_epoch"][0]
+    best = fitted(1000, horizon=3).fitted_.training.best_epoch[0]
     cut = fitted(4 + best + 4 + 1, horizon=3)  # in the last stage of all
-    assert "what looks ahead not trained again on all rows" in cut.fitted_.summary["interrupted"]
+    assert "what looks ahead not trained again on all rows" in str(cut.fitted_.training.interrupted)
     assert cut.forecast(interval=0.9).horizon == 3
 
 
@@ -87,7 +87,7 @@ def test_nothing_is_left_where_nothing_was_trained() -> None:
 
 
 def test_a_fit_that_is_not_cut_short_does_not_say_so() -> None:
-    assert "interrupted" not in fitted(1000).fitted_.summary
+    assert fitted(1000).fitted_.training.interrupted is None
 
 
 def test_a_comparison_does_not_go_on_with_half_a_model() -> None:
@@ -150,7 +150,7 @@ def test_ctrl_c_saves_what_is_trained_and_says_so(tmp_path: Path) -> None:
     assert "of 100000 epochs, with" in said and f"saved {tmp_path / 'm.varnn'} as it was then." in said
     assert "Traceback" not in said
     model = varnn.load(tmp_path / "m.varnn")
-    assert "not trained again on all rows" in model.fitted_.summary["interrupted"]
+    assert "not trained again on all rows" in str(model.fitted_.training.interrupted)
     shown = subprocess.run(
         [
             sys.executable,

@@ -29,7 +29,7 @@ def test_a_stream_without_inputs() -> None:
     assert model.score(None, LABELS) > 0.5
     series = np.arange(120) % 2
     two = small().fit(None, LABELS, series=series)
-    assert len(two.predict(None, LABELS, series=series)) == 120 and two.fitted_.summary["series"] == 2
+    assert len(two.predict(None, LABELS, series=series)) == 120 and two.fitted_.training.series == 2
     live = model.stream()
     streamed = []
     for label in LABELS:

@@ -69,7 +69,7 @@ def test_series_are_routed_to_fit_and_score(monkeypatch: pytest.MonkeyPatch) -> 
         search = GridSearchCV(model, {"window": [2, 3]}, cv=TimeSeriesSplit(2), error_score="raise")
         search.fit(X, y, series=series)
     assert set(seen) == {("fit", ("u", "v")), ("score", ("u", "v"))}
-    assert search.best_estimator_.fitted_.summary["series"] == 2
+    assert search.best_estimator_.fitted_.training.series == 2
 
 
 def test_a_score_by_series_is_that_of_the_panel() -> None:

@@ -11,6 +11,7 @@ from varnn import Panel, Stream, VARNNRegressor, load
 from varnn._types import DoubleArray
 from varnn.model.adaptation import Adaptation, Adapter, corrections
 from varnn.model.fitted import Fitted
+from varnn.model.prediction import predict
 
 TINY: dict[str, Any] = {"hidden_size": 8, "epochs": 2, "ensemble": 2, "window": 4, "device": "cpu"}
 
@@ -101,7 +102,7 @@ def test_off_is_the_plain_model_to_the_last_bit() -> None:
         VARNNRegressor(adapt=how, linear=False, **TINY).fit(panel) for how in (None, "constant-gain")
     )
     np.testing.assert_array_equal(
-        plain.predict(panel), replace(adaptive.fitted_, adaptation=None).predict(panel)
+        plain.predict(panel), predict(replace(adaptive.fitted_, adaptation=None), panel)
     )
     assert not np.array_equal(plain.predict(panel), adaptive.predict(panel))
 
@@ -118,15 +119,15 @@ def test_a_stream_adapts_as_a_batch_does_through_snapshots(variant: Any, tmp_pat
             live = Stream.restore(model, live.snapshot())
         live.observe(y)
     np.testing.assert_allclose(predictions, model.predict(panel), rtol=1e-4, atol=1e-4)
-    assert np.abs(model.predict(panel) - replace(model.fitted_, adaptation=None).predict(panel)).max() > 1e-3
+    assert np.abs(model.predict(panel) - predict(replace(model.fitted_, adaptation=None), panel)).max() > 1e-3
 
 
 def test_long_series_are_adapted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     panel = drifting_panel([260, 40, 30, 90], seed=6)
     fitted: Fitted = VARNNRegressor(forgetting=0.99, **TINY).fit(panel).fitted_
-    whole = fitted.predict(panel)
-    monkeypatch.setattr("varnn.model.fitted._ROWS_AT_ONCE", 75)
-    np.testing.assert_allclose(fitted.predict(panel), whole, rtol=1e-6, atol=1e-6)
+    whole = predict(fitted, panel)
+    monkeypatch.setattr("varnn.model.prediction._HIDDEN_ROWS_AT_ONCE", 75)
+    np.testing.assert_allclose(predict(fitted, panel), whole, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("tails", [3, 30], ids=["some errors beyond their bound", "none"])

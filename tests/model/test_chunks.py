@@ -10,7 +10,7 @@ import pytest
 from varnn import Panel, VARNNRegressor
 from varnn.data.chunks import carried_chunks, chunks
 from varnn.data.preparation import Scaling
-from varnn.model import fitted, linear, pipeline
+from varnn.model import linear, pipeline, prediction
 from varnn.model.fitted import Fitted
 from varnn.model.linear import LinearPart
 from varnn.model.pipeline import FeaturePipeline, Prepared
@@ -120,7 +120,7 @@ def test_the_linear_part_learns_from_stretches_what_it_learns_from_the_whole(
     panel = make((150, 250), gaps=False)
     panel.target[40:60] = panel.target[98:103] = np.nan
     whole = LinearPart.fit(panel, None)
-    monkeypatch.setattr(linear, "carrying", partial(carried_chunks, most=100))
+    monkeypatch.setattr(linear, "carried_chunks", partial(carried_chunks, most=100))
     parts = LinearPart.fit(panel, None)
     np.testing.assert_allclose(parts.of_changes, whole.of_changes, rtol=1e-9)
     np.testing.assert_allclose(parts.of_inputs, whole.of_inputs, rtol=1e-9)
@@ -130,7 +130,7 @@ def test_the_linear_part_learns_from_stretches_what_it_learns_from_the_whole(
 def predicted_at_once(model: Fitted, panel: Panel) -> Any:
     """Predict a panel from the whole of it, prepared at once; a model whose readout does not adapt."""
     whole = prepared_at_once(model.pipeline, panel)
-    output = model.scores(whole.panel).predictions.mean(axis=0, dtype=np.float64)
+    output = prediction.score_rows(model, whole.panel).predictions.mean(axis=0, dtype=np.float64)
     return model.pipeline.restore(output, whole.linear_predictions, model.shrinkage)
 
 
@@ -139,11 +139,11 @@ def test_stretches_are_predicted_as_the_whole_is(settings: dict[str, Any], make:
     panel = make((120, 280))
     model = VARNNRegressor(epochs=1, hidden_size=8, ensemble=2, adapt=None, **settings).fit(panel).fitted_
     whole = predicted_at_once(model, panel)
-    np.testing.assert_allclose(model.predict(panel), whole, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(prediction.predict(model, panel), whole, rtol=1e-6, atol=1e-7)
     for size in SIZES:
-        parts = list(model.in_parts(panel, most=size))
+        parts = list(prediction.predict_chunks(model, panel, most=size))
         assert len(parts) > 1 or size == ROWS
-        joined = np.concatenate([found.prediction for _, found in parts])
+        joined = np.concatenate([one.prediction for one in parts])
         np.testing.assert_allclose(joined, whole, rtol=1e-5, atol=1e-6)
 
 
@@ -153,14 +153,14 @@ def test_the_default_model_adapts_and_tracks_from_stretch_to_stretch(
     panel = make((120, 280))
     model = VARNNRegressor(epochs=1, hidden_size=8, ensemble=2).fit(panel).fitted_
     levels = np.array([0.5, 0.9])
-    whole = model.predict_intervals(panel, levels)
-    np.testing.assert_array_equal(model.predict(panel), whole.prediction)
+    whole = prediction.predict_intervals(model, panel, levels)
+    np.testing.assert_array_equal(prediction.predict(model, panel), whole.prediction)
     for size in SIZES[1:-1]:
-        monkeypatch.setattr(fitted, "_ROWS_AT_ONCE", size)
-        parts = model.predict_intervals(panel, levels)
+        monkeypatch.setattr(prediction, "_HIDDEN_ROWS_AT_ONCE", size)
+        parts = prediction.predict_intervals(model, panel, levels)
         for some, values in zip(parts, whole, strict=True):
             np.testing.assert_allclose(some, values, rtol=1e-4, atol=1e-4)
-        np.testing.assert_array_equal(model.predict(panel), parts.prediction)
+        np.testing.assert_array_equal(prediction.predict(model, panel), parts.prediction)
 
 
 def test_a_label_is_seen_by_later_rows_alone_wherever_a_stretch_begins(make: Make) -> None:
@@ -168,7 +168,7 @@ def test_a_label_is_seen_by_later_rows_alone_wherever_a_stretch_begins(make: Mak
     model = VARNNRegressor(epochs=1, hidden_size=8, ensemble=1, adapt=None).fit(panel).fitted_
 
     def predictions() -> Any:
-        return np.concatenate([found.prediction for _, found in model.in_parts(panel, most=50)])
+        return np.concatenate([one.prediction for one in prediction.predict_chunks(model, panel, most=50)])
 
     before = predictions()
     panel.target[149] += 1.0  # the last row of a chunk
@@ -179,8 +179,10 @@ def test_a_label_is_seen_by_later_rows_alone_wherever_a_stretch_begins(make: Mak
 def test_the_memory_of_some_rows_is_that_of_all(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     panel = make((260, 140))
     model = VARNNRegressor(epochs=1, hidden_size=6, ensemble=2, window=9, refit=False).fit(panel).fitted_
-    whole = model.memory(panel)
-    monkeypatch.setattr(fitted, "_ROWS_AT_ONCE", 50)
-    np.testing.assert_allclose(model.memory(panel), whole, rtol=1e-4, atol=1e-5)
+    whole = prediction.residual_memory(model, panel)
+    monkeypatch.setattr(prediction, "_HIDDEN_ROWS_AT_ONCE", 50)
+    np.testing.assert_allclose(prediction.residual_memory(model, panel), whole, rtol=1e-4, atol=1e-5)
     for first, last in ((0, 1), (37, 120), (255, 270), (399, 400)):
-        np.testing.assert_allclose(model.memory(panel, first, last), whole[first:last], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            prediction.residual_memory(model, panel, first, last), whole[first:last], rtol=1e-4, atol=1e-5
+        )

@@ -17,7 +17,7 @@ from varnn import Panel, VARNNRegressor
 from varnn.baselines.forecasts import IteratedARX, persistence_ahead, seasonal_ahead
 from varnn.errors import ConfigError, DataError
 from varnn.evaluation.backtesting import backtest
-from varnn.fitting import ahead
+from varnn.fitting import horizon as horizon_fitting
 from varnn.model.forecast import Bands, DirectPart, Forecaster, direct
 from varnn.model.forecast.bands import adjusted
 from varnn.model.forecast.direct import CHANGES, HorizonFeatures
@@ -294,7 +294,7 @@ def test_looking_ahead_is_learnt_from_the_latest_rows(
 ) -> None:
     """Those before obey another law here, which must not have been seen."""
     target = np.where(np.arange(1200) < 600, 100.0, np.sin(np.arange(1200)))
-    monkeypatch.setattr(ahead, "TARGETS", 300 * HORIZON)
+    monkeypatch.setattr(horizon_fitting, "TARGETS", 300 * HORIZON)
     model = small(epochs=1).fit(Panel.from_arrays(None, target))
     assert "learnt from the latest 300 of" in caplog.text
     assert forecaster_of(model).direct.high.max() < 50

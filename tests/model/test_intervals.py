@@ -247,7 +247,7 @@ def test_a_fleet_and_long_series_in_pieces(monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_allclose(
         np.array([one.upper for one in found]).T.ravel(), whole.upper, rtol=1e-3, atol=1e-3
     )
-    monkeypatch.setattr("varnn.model.fitted._ROWS_AT_ONCE", 50)
+    monkeypatch.setattr("varnn.model.prediction._HIDDEN_ROWS_AT_ONCE", 50)
     scored_chunks = model.predict(panel, interval=0.9)
     np.testing.assert_allclose(scored_chunks.lower, whole.lower, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(whole.prediction, model.predict(panel), rtol=1e-6)

@@ -16,6 +16,7 @@ from varnn.errors import DataError
 from varnn.model.adaptation import Adaptation, Adapter
 from varnn.model.fitted import Fitted
 from varnn.model.outliers import FilterStream, LabelFilter
+from varnn.model.prediction import predict, predict_chunks, predict_intervals
 from varnn.persistence import model_file
 from varnn.streaming.linked import LinkedStreams
 
@@ -113,7 +114,7 @@ def test_a_shift_that_stays_is_followed(model: VARNNRegressor, size: float) -> N
     inputs, labels = later(shift=size)
     errors = np.abs(labels - model.predict(inputs, labels))
     every = replace(model.fitted_, pipeline=replace(model.fitted_.pipeline, labels=None))
-    taken = np.abs(labels - every.predict(Panel.from_arrays(inputs, labels)))
+    taken = np.abs(labels - predict(every, Panel.from_arrays(inputs, labels)))
     usual = rmse(taken[:PLACE])
     followed, before = (np.flatnonzero(one[: PLACE + 60] > 5 * usual)[-1] for one in (errors, taken))
     assert followed <= before + 3
@@ -137,8 +138,8 @@ def test_rows_like_those_of_training_are_predicted_as_ever(model: VARNNRegressor
     panel = Panel.from_arrays(*made())
     levels = np.array([0.9])
     for bounded, free in zip(
-        model.fitted_.predict_intervals(panel, levels),
-        unfiltered(model).predict_intervals(panel, levels),
+        predict_intervals(model.fitted_, panel, levels),
+        predict_intervals(unfiltered(model), panel, levels),
         strict=True,
     ):
         assert np.array_equal(bounded, free)
@@ -189,10 +190,10 @@ def test_a_fleet_gives_what_a_batch_gives_on_wild_rows(model: VARNNRegressor) ->
 def test_pieces_of_wild_rows_are_predicted_as_the_whole(model: VARNNRegressor) -> None:
     inputs, labels = wild_rows()
     panel = Panel.from_arrays(inputs[:, 0], labels[:, 0])
-    whole, scored_chunks = model.predict(panel), np.empty(len(panel))
-    for rows, found in model.fitted_.in_parts(panel, most=37):
-        scored_chunks[rows] = found.prediction
-    np.testing.assert_allclose(scored_chunks, whole, rtol=1e-4, atol=1e-3)
+    whole, parts = model.predict(panel), np.empty(len(panel))
+    for chunk in predict_chunks(model.fitted_, panel, most=37):
+        parts[chunk.rows] = chunk.prediction
+    np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-3)
 
 
 def test_linked_streams_give_what_a_batch_gives_after_a_glitch(peers: VARNNRegressor) -> None:
@@ -327,7 +328,7 @@ def test_a_file_from_before_there_were_bounds_predicts_as_then(model: VARNNRegre
     path.write_bytes(model_file.to_bytes(tensors, header))
     old = load(path)
     rows = later(label=100.0)
-    expected = unfiltered(model).predict(Panel.from_arrays(*rows))
+    expected = predict(unfiltered(model), Panel.from_arrays(*rows))
     assert np.array_equal(old.predict(*rows), expected)
     assert old.fitted_.fingerprint == unfiltered(model).fingerprint
 

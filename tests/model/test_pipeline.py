@@ -116,7 +116,7 @@ def test_a_daily_cycle_is_found_on_validation_and_noise_is_not() -> None:
     small: dict[str, Any] = {**TINY, "hidden_size": 16, "epochs": 15, "ensemble": 1}
     found = VARNNRegressor(**small).fit(Panel.from_arrays(None, cyclic, time=time))
     assert "day" in found.fitted_.pipeline.calendar
-    assert set(found.fitted_.summary["inputs"]) == {"inputs", "inputs and day", "inputs and day and week"}
+    assert set(found.fitted_.training.candidates) == {"inputs", "inputs and day", "inputs and day and week"}
     assert (
         VARNNRegressor(calendar=None, **small)
         .fit(Panel.from_arrays(None, cyclic, time=time))
@@ -130,7 +130,7 @@ def test_inputs_of_no_use_are_left_out() -> None:
     walk = np.cumsum(generator.normal(size=900))
     panel = Panel.from_arrays(generator.normal(size=(900, 200)), walk)
     model = VARNNRegressor(**{**TINY, "hidden_size": 32, "epochs": 20}).fit(panel)
-    assert set(model.fitted_.summary["inputs"]) == {"inputs", "labels alone"}
+    assert set(model.fitted_.training.candidates) == {"inputs", "labels alone"}
     assert not model.fitted_.pipeline.use_inputs
     live = model.stream()
     predictions = []

@@ -38,7 +38,7 @@ def path(model: VARNNRegressor, tmp_path: Path) -> Path:
 
 def test_the_card_says_what_a_user_asks_first(model: VARNNRegressor, path: Path) -> None:
     text = model_file.read_card(path)
-    errors = model.fitted_.summary["validation"]
+    errors = model.fitted_.training.validation
     for part in (
         "Predicts 'load' one row ahead, from the labels before it and 1 input: 'heat [K]'.",
         "Trained on 200 rows of 1 series. Rows given: 2026-01-01 to 2026-01-02T09:10.",

@@ -20,6 +20,7 @@ from varnn._types import DoubleArray
 from varnn.errors import ConfigError, MissingExtraError, OutputError
 from varnn.model.calendar import calendar_inputs
 from varnn.model.fitted import Fitted
+from varnn.model.prediction import predict
 from varnn.persistence.onnx import step
 from varnn.persistence.onnx._graph import Graph
 
@@ -90,8 +91,8 @@ def test_the_default_equals_its_stream(variant: Any, panel: Panel) -> None:
     quick = dataclasses.replace(model.adaptation, forgetting=0.95)
     model = dataclasses.replace(model, shrinkage=1.0, adaptation=quick)
     assert_equal_to_a_stream(model, panel)
-    learnt = model.predict(panel) - dataclasses.replace(model, adaptation=None).predict(panel)
-    assert np.abs(learnt).max() > 0.01 * np.std(model.predict(panel))
+    learnt = predict(model, panel) - predict(dataclasses.replace(model, adaptation=None), panel)
+    assert np.abs(learnt).max() > 0.01 * np.std(predict(model, panel))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -16,6 +16,7 @@ from varnn import Panel, Stream, VARNNRegressor
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.model.fitted import Fitted
 from varnn.model.pipeline import FeaturePipeline
+from varnn.model.prediction import predict
 from varnn.network.cell import Weights
 from varnn.streaming import stream
 
@@ -59,7 +60,7 @@ def test_a_stream_equals_batch_prediction(
     model = fitted(case, window, members, n_inputs, seed)
     panel = random_panel([rows], n_inputs, missing=missing, seed=seed)
     ours = stepped(Stream(model), panel.inputs, panel.target)
-    np.testing.assert_allclose(ours, model.predict(panel), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(ours, predict(model, panel), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("members", [1, 2])
@@ -69,7 +70,7 @@ def test_a_fleet_equals_its_series_one_by_one(case: Case, members: int) -> None:
     panel = random_panel([20] * 4, missing=0.2, seed=3)
     X, y = panel.inputs.reshape(4, 20, 3), panel.target.reshape(4, 20)
     together = stepped(Stream(model, n_series=4), X.swapaxes(0, 1), y.T)
-    np.testing.assert_allclose(together.T.ravel(), model.predict(panel), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(together.T.ravel(), predict(model, panel), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("window", [1, 4])
@@ -108,7 +109,7 @@ def test_units_far_from_zero_lose_nothing(how: Any, n_series: int | None) -> Non
             fleet, np.repeat(X[:, None], n_series, axis=1), np.repeat(y[:, None], n_series, axis=1)
         )
         ours = ours[:, -1]
-    np.testing.assert_allclose(ours + 1e7, model.predict(panel) + 1e7, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(ours + 1e7, predict(model, panel) + 1e7, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("n_series", [None, 3])
@@ -225,8 +226,9 @@ def test_a_long_stream_stays_finite_and_bounded() -> None:
     stepped(live, panel.inputs, panel.target)
     again = stepped(Stream(model), panel.inputs, panel.target)
     assert live.predict([0.0, 0.0, 0.0]) == pytest.approx(
-        model.predict(
-            Panel.from_arrays(np.vstack([panel.inputs, np.zeros((1, 3))]), np.append(panel.target, 0.0))
+        predict(
+            model,
+            Panel.from_arrays(np.vstack([panel.inputs, np.zeros((1, 3))]), np.append(panel.target, 0.0)),
         )[-1],
         rel=1e-4,
     )

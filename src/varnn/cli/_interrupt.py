@@ -32,7 +32,7 @@ def fit_or_cut_short(model: "VARNNRegressor", panel: "Panel") -> str:
         except KeyboardInterrupt:
             console(stderr=True).print("nothing was trained by then: nothing is written.", markup=False)
             raise typer.Exit(INTERRUPTED) from None
-    return str(model.fitted_.summary.get("interrupted", ""))
+    return model.fitted_.training.interrupted or ""
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from varnn.cli._table import Table
 from varnn.data.grouping import RowNumbers, row_numbers
 from varnn.model.intervals import Interval, bound_name
+from varnn.model.prediction import predict_chunks
 from varnn.streaming.closed_loop import continue_from_training
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def _predicted(
     panel, fitted = table.panel, model.fitted_
     labelled = table.labelled and not np.isnan(panel.target).all()
     if labelled and places is None:
-        yield from fitted.in_parts(panel, np.array(levels) if levels else None, most=_ROWS_AT_ONCE)
+        chunks = predict_chunks(fitted, panel, np.array(levels) if levels else None, most=_ROWS_AT_ONCE)
+        yield from ((chunk.rows, chunk.interval) for chunk in chunks)
         return
     if levels:
         found = model.predict(panel, interval=levels)  # refuses a table without a label

@@ -113,7 +113,7 @@ def read(
 
 def _as_fitted(reading: Reading, table: Columns, fitted: Fitted) -> Reading:
     """Read as the rows of a model were read, where nothing else is said."""
-    before = fitted.summary.get("reading", {})
+    before = fitted.training.reading
     reading = reading.as_before(before)
     time = reading.time or fitted.time_name
     series = reading.series or fitted.series_name or before.get("series")

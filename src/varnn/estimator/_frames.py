@@ -58,7 +58,7 @@ def predict_frame(
     times = [] if time is None else [time] if isinstance(time, str) else list(time)
     # Rows that repeat a time would be left out, and each row is to have its prediction.
     used = ("missing",) if time is None else ("missing", "time_format", "time_zone", "sort")
-    before = {name: one for name, one in fitted.summary.get("reading", {}).items() if name in used}
+    before = {name: one for name, one in fitted.training.reading.items() if name in used}
     panel = Panel.from_frame(
         frame, target=target, time=time, series=series, inputs=fitted.input_names, **before
     )

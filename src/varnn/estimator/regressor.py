@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Literal
@@ -33,6 +33,7 @@ from varnn.estimator.input import (
 )
 from varnn.model.forecast.rows import columns_of, refuse_too_far
 from varnn.model.intervals import Interval, check_levels
+from varnn.model.prediction import predict, predict_intervals, residual_memory
 from varnn.network.cell import MemoryActivation, Residual, Variant
 from varnn.persistence import card, model_file
 from varnn.streaming.closed_loop import continue_from_training, say_once
@@ -283,7 +284,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
             Called after each epoch with its line of ``history_``.
         stop
             Cuts training short once it is set, as Ctrl-C does: what is trained by then is the model, and
-            ``fitted_.summary["interrupted"]`` says so.
+            ``fitted_.training.interrupted`` says so.
         """
         check_settings(self.get_params(deep=False))
         check_fit_arguments(validation, on_epoch)
@@ -341,11 +342,11 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         if interval is not None:
             return self._predict_intervals(panel, interval, in_panel_order=isinstance(X, Panel))
         if isinstance(X, Panel):
-            return self.fitted_.predict(panel)
+            return predict(self.fitted_, panel)
         if y is None:
             say_once(self.fitted_)
             return panel.in_caller_order(continue_from_training(self.fitted_, panel))
-        return panel.in_caller_order(self.fitted_.predict(panel))
+        return panel.in_caller_order(predict(self.fitted_, panel))
 
     def _predict_intervals(
         self, panel: Panel, interval: float | Sequence[float], *, in_panel_order: bool
@@ -356,7 +357,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
                 "an interval is made from the errors before it, so rows need labels; they have none. "
                 "Give predict(X, y, interval=...)."
             )
-        found = self.fitted_.predict_intervals(panel, levels)
+        found = predict_intervals(self.fitted_, panel, levels)
         if not isinstance(interval, Sequence | np.ndarray):
             found = Interval(found.prediction, found.lower[:, 0], found.upper[:, 0])
         return found if in_panel_order else Interval(*(panel.in_caller_order(one) for one in found))
@@ -370,19 +371,19 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
             raise DataError("a score needs labels, and no row has one. Give score(X, y).")
         weights = row_weights(sample_weight, len(panel))
         weights = None if weights is None else weights[panel.rows][known]
-        predictions = self.fitted_.predict(panel)
+        predictions = predict(self.fitted_, panel)
         return float(r2_score(panel.target[known], predictions[known], sample_weight=weights))
 
     def innovations(self, X: Any, y: Any = None) -> FloatArray:
         """Give label minus one-step prediction for every row, NaN where the label is missing."""
         check_is_fitted(self, "fitted_")
         panel = self._panel(X, y, None, fitting=False)
-        return np.asarray(panel.target - self.fitted_.predict(panel))
+        return np.asarray(panel.target - predict(self.fitted_, panel))
 
     def memory(self, X: Any, y: Any = None) -> npt.NDArray[np.float32]:
         """Give the residual memory each row was predicted with, (n_rows, ensemble * memory_size)."""
         check_is_fitted(self, "fitted_")
-        return self.fitted_.memory(self._panel(X, y, None, fitting=False))
+        return residual_memory(self.fitted_, self._panel(X, y, None, fitting=False))
 
     def diagnose(self, X: Any, y: Any = None) -> Diagnosis:
         """Say what the innovations still hold, where they changed, and whether intervals held."""
@@ -423,22 +424,21 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
             if on_epoch is not None:
                 on_epoch(line)
 
-        self.fitted_, self.forecaster_ = fitting.fit_in_stages(
+        fitted, self.forecaster_ = fitting.fit(
             self.settings(),
             training,
             None if validation is None or len(validation) == 0 else validation,
             rows=panel,
-            again=self.refit and validation is not None and len(panel) > len(training),
+            refit=self.refit and validation is not None and len(panel) > len(training),
             horizon=self.horizon,
-            known=self.known_inputs or (),
+            known_inputs=self.known_inputs or (),
             seed=int(seed),
             on_epoch=report,
             stop=stop,
         )
-        self.fitted_.summary["period"] = card.period(panel.time)
-        if panel.read_as:
-            self.fitted_.summary["reading"] = dict(panel.read_as)
-        self.history_ = self.fitted_.summary["history"]
+        record = replace(fitted.training, period=card.period(panel.time), reading=dict(panel.read_as))
+        self.fitted_ = replace(fitted, training=record)
+        self.history_ = record.history
         self.n_features_in_ = panel.n_inputs
 
     def settings(self) -> Settings:
@@ -493,7 +493,7 @@ def load(path: str | Path) -> VARNNRegressor:
     fitted, settings, forecaster = model_file.read(path)
     model = VARNNRegressor(**settings_of_file(settings, VARNNRegressor().get_params(deep=False), path))
     model.fitted_, model.forecaster_ = fitted, forecaster
-    model.history_ = fitted.summary.get("history", [])
+    model.history_ = fitted.training.history
     model.n_features_in_ = len(fitted.input_names)
     model._set_names(fitted.input_names)
     return model

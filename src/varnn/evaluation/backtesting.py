@@ -117,7 +117,7 @@ def backtest(
     if horizon < 2:
         raise ConfigError(f"horizon must be at least 2; got {horizon}. One row ahead is what compare does.")
     require("torch", extra="train", purpose="training")
-    from varnn.fitting import fit_forecaster
+    from varnn.fitting import fit
 
     cuts = rolling(panel, origins)
     season = _rows_of_a_day(panel) if season is None else season
@@ -131,12 +131,13 @@ def backtest(
         for seed in range(first_seed, first_seed + seeds):
             began = time.perf_counter()
             make = model or (lambda one: VARNNRegressor(random_state=one))
-            fitted = fit_forecaster(
+            _, fitted = fit(
                 make(seed).settings(),
                 parts.train,
                 parts.validation,
                 horizon=horizon,
-                known=known_inputs,
+                known_inputs=known_inputs,
+                one_step=False,
                 seed=seed,
                 on_epoch=on_epoch,
             )

@@ -189,7 +189,7 @@ def _maker(name: str) -> Callable[[int], Model]:
 def _fit(model: Model, parts: Parts, on_epoch: Callable[[dict[str, float]], None] | None) -> None:
     if isinstance(model, VARNNRegressor):
         model.fit(parts.train, validation=parts.validation, on_epoch=on_epoch)
-        if "interrupted" in model.fitted_.summary:  # half a model is not to be compared
+        if model.fitted_.training.interrupted is not None:  # half a model is not to be compared
             raise KeyboardInterrupt
     else:
         model.fit(parts.train, validation=parts.validation)

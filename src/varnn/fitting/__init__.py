@@ -1,14 +1,10 @@
-"""Panel + settings -> a fitted model: choose on validation rows, train, and train again on all rows.
+"""Panel + settings -> fitted models: everything that is chosen on validation rows, then training on all rows.
 
-``one_step`` makes the model that predicts one row ahead, ``judging`` says how much of it to use, ``again``
-trains it on all rows once everything is chosen; ``ahead`` makes the one that forecasts several rows;
-``stages`` does one after the other. They share ``settings`` and ``candidates``.
+`stages` has `fit`, which does one stage after the other; `_skeleton` is the way each goes, `one_step` and
+`horizon` are what differs between them.
 """
 
-from varnn.fitting.again import refit
-from varnn.fitting.ahead import fit_forecaster
-from varnn.fitting.one_step import fit
 from varnn.fitting.settings import Settings
-from varnn.fitting.stages import fit_in_stages
+from varnn.fitting.stages import fit
 
-__all__ = ["Settings", "fit", "fit_forecaster", "fit_in_stages", "refit"]
+__all__ = ["Settings", "fit"]

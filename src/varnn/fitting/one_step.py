@@ -1,102 +1,104 @@
-"""Panel + settings -> Fitted: what is left to be chosen, the members, and how much of them to use.
+"""The model of the next row: what is chosen for it, and on which rows.
 
-Everything that is chosen here is chosen on the validation rows: the form of the linear part
-(`varnn.model.linear`), the cycles of the calendar, the epoch each member is kept at, and the share of the
-network's correction that is added to the linear part.
+Everything is chosen on the validation rows: the form of the linear part (`varnn.model.linear`), the cycles of
+the calendar, the epoch each member is kept at, the shrinkage of the network's correction, how fast the
+adapted readout forgets, and how large errors are.
 """
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
-from threading import Event
 
 import numpy as np
 
+from varnn.data import allocator
 from varnn.data.panel import Panel
-from varnn.fitting.candidates import Progress, candidates, stacked
-from varnn.fitting.judging import adaptation, judged
+from varnn.fitting._candidates import Candidate, candidates, stacked
+from varnn.fitting._skeleton import Train
+from varnn.fitting._validation import LATEST, choose_adaptation, choose_on_validation, seen_by_error_scale
 from varnn.fitting.settings import Settings
+from varnn.model.adaptation import Adaptation
 from varnn.model.fitted import Fitted, last_rows_of
 from varnn.model.linear import LABEL_LAGS
-from varnn.network.training import Epoch, one_thread, train_members
+from varnn.model.prediction import score_rows
+from varnn.network.training import Member, TrainConfig, Trained
 
 
-@one_thread()
-def fit(
-    settings: Settings,
-    training: Panel,
-    validation: Panel | None,
-    *,
-    rows: Panel,
-    seed: int,
-    on_epoch: Callable[[Epoch], None] | None = None,
-    stop: Event | None = None,
-) -> Fitted:
-    """Train a model.
+class OneStep:
+    """Fit a model of the next row.
 
     Parameters
     ----------
-    settings
+    settings : Settings
         How.
-    training, validation
+    training, validation : Panel
         Rows to learn from, and to choose on (None: nothing is chosen).
-    rows
+    rows : Panel
         All rows given, whose ends a closed-loop forecast goes on from.
-    seed
-        The first member's; the others have the following ones.
-    on_epoch
-        Called after each epoch with its line of the history, and ``progress``, the share of all done.
-    stop
-        Ends training once it is set: what was trained by then is the model, and its summary says so.
     """
-    stop = stop or Event()
-    config = settings.config(training)
-    choices = candidates(settings, training, validation)
-    progress = Progress((len(choices) + settings.ensemble - 1) * config.epochs, on_epoch)
-    firsts = train_members([one.member(seed) for one in choices], config, progress, stop)
-    errors = [one.error(trained) for one, trained in zip(choices, firsts, strict=True)]
-    best = int(np.argmin(errors))
-    chosen, members = choices[best], [firsts[best]]
-    if settings.ensemble > 1 and not stop.is_set():
-        more = [chosen.member(seed + index) for index in range(1, settings.ensemble)]
-        with suppress(KeyboardInterrupt):  # then the first one is the model
-            members += [one for one in train_members(more, config, progress, stop) if one.history]
-        del more  # they hold the prepared rows
-    fitted = Fitted(
-        architecture=chosen.architecture,
-        weights=stacked(members),
-        pipeline=chosen.pipeline,
-        window=config.window,
-        input_names=training.input_names,
-        target_name=training.target_name,
-        time_name=training.time_name,
-        series_name=training.series_name,
-        label_range=(float(np.nanmin(rows.target)), float(np.nanmax(rows.target))),
-        last_rows=last_rows_of(rows, chosen.pipeline, config.window + max(LABEL_LAGS) + 1),
-        summary={
-            "rows": len(training),
-            "series": training.n_series,
-            "epochs": [len(one.history) for one in members],
-            "best_epoch": [one.best_epoch for one in members],
-            "history": [
-                {**line, "member": index} if len(members) > 1 else line
-                for index, one in enumerate(members)
-                for line in one.history
-            ],
-        },
-    )
-    if stop.is_set():
-        longest = max(len(one.history) for one in members)
-        fitted.summary["interrupted"] = (
-            f"after {longest} of {config.epochs} epochs, with {len(members)} of {settings.ensemble} members"
+
+    def __init__(self, settings: Settings, training: Panel, validation: Panel | None, rows: Panel) -> None:
+        self.settings, self.training, self.validation, self.rows = settings, training, validation, rows
+        self.config: TrainConfig = settings.config(training)
+
+    def candidates(self) -> list[Candidate]:
+        """What the network may see."""
+        return candidates(self.settings, self.training, self.validation)
+
+    def errors(self, candidates: Sequence[Candidate], firsts: Sequence[Trained]) -> list[float]:
+        """Validation losses, in the target's units."""
+        return [one.error(trained) for one, trained in zip(candidates, firsts, strict=True)]
+
+    def assemble(self, candidate: Candidate, members: list[Trained]) -> Fitted:
+        """Put the model together; its readout may go on learning."""
+        labels = self.rows.target
+        fitted = Fitted(
+            architecture=candidate.architecture,
+            weights=stacked(members),
+            pipeline=candidate.pipeline,
+            window=self.config.window,
+            input_names=self.training.input_names,
+            target_name=self.training.target_name,
+            time_name=self.training.time_name,
+            series_name=self.training.series_name,
+            label_range=(float(np.nanmin(labels)), float(np.nanmax(labels))),
+            last_rows=last_rows_of(self.rows, candidate.pipeline, self.config.window + max(LABEL_LAGS) + 1),
         )
-    if len(choices) > 1:
-        fitted.summary["inputs"] = {
-            str(one): error for one, error in zip(choices, errors, strict=True) if np.isfinite(error)
-        }
-    if settings.adapt is not None:
-        fitted = replace(fitted, adaptation=adaptation(settings, fitted, chosen))
-    if validation is None:
-        return fitted
-    del choices, chosen  # their prepared rows may go: of millions of rows they are large
-    return judged(fitted, training, validation, intervals=settings.intervals)
+        if self.settings.adapt is None:
+            return fitted
+        return replace(fitted, adaptation=choose_adaptation(self.settings, fitted, candidate))
+
+    def calibrate(self, model: Fitted) -> Fitted:
+        """Choose shrinkage and error scale."""
+        if self.validation is None:
+            return model
+        return choose_on_validation(model, self.training, self.validation, intervals=self.settings.intervals)
+
+    def refit(self, model: Fitted, rows: Panel, epochs: list[int], seed: int, train: Train) -> Fitted:
+        """Learn anew from other rows, in the form that was chosen."""
+        pipeline = model.pipeline.refitted(rows, self.settings.scale)
+        prepared = pipeline.rows(rows)
+        trained = train(
+            [
+                Member(model.architecture, prepared, None, seed + index, stop_after=end)
+                for index, end in enumerate(epochs)
+            ]
+        )
+        latest = prepared.latest(LATEST)
+        del prepared  # of millions of rows it is large
+        allocator.release()
+        kept = max(len(one.target) for one in model.last_rows.values())
+        again = replace(
+            model,
+            pipeline=pipeline,
+            weights=stacked(trained),
+            last_rows=last_rows_of(rows, pipeline, kept),
+        )
+        if model.adaptation is not None:
+            hidden = score_rows(again, latest, keep_hidden=True).hidden
+            known = Adaptation.of(hidden, np.ones(1), model.adaptation.forgetting)
+            rescaled = (model.pipeline.scaling.target_scale / pipeline.scaling.target_scale) ** 2
+            again = replace(again, adaptation=replace(known, noise=model.adaptation.noise * rescaled))
+        if model.error_scale is not None:
+            before, after = seen_by_error_scale(model, self.training), seen_by_error_scale(again, rows)
+            again = replace(again, error_scale=model.error_scale.moved(before, after))
+        return again

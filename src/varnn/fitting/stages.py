@@ -1,101 +1,244 @@
-"""All of a fit, stage after stage: one row ahead, again on all rows, several rows ahead; or cut short.
+"""All of a fit, stage after stage: the next row, again on all rows, the next H rows; or cut short.
 
 Ctrl-C, or an event that is set, ends the stage under way and skips those after it. What was finished, or is
-fit for use, is kept, and the model's summary says under "interrupted" where it was cut.
+fit for use, is kept, and the training record says under ``interrupted`` where it was cut.
 """
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from threading import Event
+from typing import Literal, overload
 
 from varnn.data.panel import Panel
-from varnn.fitting.again import refit
-from varnn.fitting.ahead import fit_forecaster
-from varnn.fitting.one_step import fit
+from varnn.errors import ConfigError
+from varnn.fitting._skeleton import fit_task, refit_task
+from varnn.fitting.horizon import Horizon
+from varnn.fitting.one_step import OneStep
 from varnn.fitting.settings import Settings
 from varnn.model.fitted import Fitted, last_rows_of
 from varnn.model.forecast import Forecaster
-from varnn.network.training import Epoch
+from varnn.model.training_record import TrainingRecord
+from varnn.network.training import Epoch, Trained, one_thread
 
 logger = logging.getLogger(__name__)
 
+OnEpoch = Callable[[Epoch], None]
 
-def fit_in_stages(
+
+@overload
+def fit(
     settings: Settings,
     training: Panel,
-    validation: Panel | None,
+    validation: Panel | None = ...,
     *,
-    rows: Panel,
-    again: bool,
+    rows: Panel | None = ...,
+    refit: bool = ...,
+    horizon: int = ...,
+    known_inputs: Sequence[str] = ...,
+    one_step: Literal[True] = ...,
+    seed: int = ...,
+    on_epoch: OnEpoch | None = ...,
+    stop: Event | None = ...,
+) -> tuple[Fitted, Forecaster | None]: ...
+
+
+@overload
+def fit(
+    settings: Settings,
+    training: Panel,
+    validation: Panel | None = ...,
+    *,
+    rows: Panel | None = ...,
+    refit: bool = ...,
     horizon: int,
-    known: Sequence[str],
-    seed: int,
-    on_epoch: Callable[[Epoch], None],
+    known_inputs: Sequence[str] = ...,
+    one_step: Literal[False],
+    seed: int = ...,
+    on_epoch: OnEpoch | None = ...,
+    stop: Event | None = ...,
+) -> tuple[None, Forecaster]: ...
+
+
+@one_thread()
+def fit(
+    settings: Settings,
+    training: Panel,
+    validation: Panel | None = None,
+    *,
+    rows: Panel | None = None,
+    refit: bool = False,
+    horizon: int = 1,
+    known_inputs: Sequence[str] = (),
+    one_step: bool = True,
+    seed: int = 0,
+    on_epoch: OnEpoch | None = None,
     stop: Event | None = None,
-) -> tuple[Fitted, Forecaster | None]:
-    """Fit a model, and what looks ahead where the horizon is above 1.
+) -> tuple[Fitted | None, Forecaster | None]:
+    """Fit a model of the next row, and one of the next H rows where the horizon is above 1.
 
     Parameters
     ----------
-    settings, seed
+    settings : Settings
         How.
-    training, validation
+    training, validation : Panel
         Rows to learn from, and to choose on (None: nothing is chosen).
-    rows
-        All rows given.
-    again
+    rows : Panel, optional
+        All rows given; None are the training rows.
+    refit : bool, default=False
         Whether to train again on these once everything is chosen.
-    horizon, known
-        Rows ahead, and inputs that are known so far ahead.
-    on_epoch
+    horizon : int, default=1
+        Rows ahead.
+    known_inputs : sequence of str, default=()
+        Inputs that are known so far ahead.
+    one_step : bool, default=True
+        Whether the model of the next row is wanted; a backtest of forecasts needs none.
+    seed : int, default=0
+        The first member's; the others have the following ones.
+    on_epoch : callable, optional
         Called after each epoch with its line of the history, and ``progress``, the share of all done.
-    stop
+    stop : Event, optional
         Cuts the fit short once it is set. If nothing is trained by then, KeyboardInterrupt is raised.
+
+    Returns
+    -------
+    one_step, forecaster
+        The two models; None is what was not asked for, or was not got to.
+
+    Examples
+    --------
+    >>> from varnn import VARNNRegressor, datasets
+    >>> panel = datasets.load("synthetic", rows=200)
+    >>> fitted, forecaster = fit(VARNNRegressor(epochs=1, hidden_size=4).settings(), panel)
+    >>> fitted.training.rows, forecaster
+    (200, None)
     """
-    to_say, stop = stop is None, stop or Event()  # whoever gave one says what is kept
-    stages = 1 + again + (horizon > 1)
-
-    def reporter(stage: int) -> Callable[[Epoch], None]:
-        return lambda line: on_epoch({**line, "progress": (stage + line["progress"]) / stages})
-
-    fitted = fit(settings, training, validation, rows=rows, seed=seed, on_epoch=reporter(0), stop=stop)
-    forecaster, left_out = None, []
-    if again:
-        try:
-            _refuse_if(stop)
-            fitted = refit(fitted, settings, training, rows, seed=seed, on_epoch=reporter(1), stop=stop)
-        except KeyboardInterrupt:
-            stop.set()
-            left_out.append("not trained again on all rows")
+    if not one_step and horizon < 2:
+        raise ConfigError(f"without a one-step model horizon must be at least 2; got {horizon}.")
+    stages = _Stages(on_epoch, stop, total=one_step * (1 + refit) + (horizon > 1) * (1 + refit))
+    everything = training if rows is None else rows
+    fitted, forecaster = None, None
+    if one_step:
+        fitted = stages.one_step(settings, training, validation, everything, refit=refit, seed=seed)
     if horizon > 1:
+        task = Horizon(settings, training, validation, horizon=horizon, known=known_inputs)
         try:
-            _refuse_if(stop)
-            forecaster = fit_forecaster(
-                settings,
-                training,
-                validation,
-                rows=rows if again else None,
-                horizon=horizon,
-                known=known,
-                seed=seed,
-                on_epoch=reporter(stages - 1),
-                stop=stop,
-            )
-            fitted = replace(fitted, last_rows=last_rows_of(rows, fitted.pipeline, forecaster.rows_kept))
-            if again and stop.is_set():
-                left_out.append("what looks ahead not trained again on all rows")
+            forecaster = stages.forecaster(task, everything, refit=refit, seed=seed)
         except KeyboardInterrupt:
-            stop.set()
-            left_out.append("looks one row ahead only")
-    if stop.is_set() and ("interrupted" in fitted.summary or left_out):
-        cut = fitted.summary.get("interrupted", "after its members were trained")
-        fitted.summary["interrupted"] = "; ".join([cut, *left_out])
-        if to_say:
-            logger.warning("training was cut short %s.", fitted.summary["interrupted"])
+            if fitted is None:
+                raise
+            stages.stop.set()
+            stages.left_out.append("looks one row ahead only")
+    if fitted is not None:
+        if forecaster is not None:
+            fitted = replace(
+                fitted, last_rows=last_rows_of(everything, fitted.pipeline, forecaster.rows_kept)
+            )
+        fitted = stages.recorded(fitted)
     return fitted, forecaster
 
 
-def _refuse_if(stop: Event) -> None:
-    if stop.is_set():
-        raise KeyboardInterrupt
+class _Stages:
+    """The stages of one fit: what they report, and what was left out when they were cut short."""
+
+    def __init__(self, on_epoch: OnEpoch | None, stop: Event | None, *, total: int) -> None:
+        self.on_epoch, self.total, self.done = on_epoch, total, 0
+        self.to_say, self.stop = stop is None, stop or Event()  # whoever gave one says what is kept
+        self.left_out: list[str] = []
+
+    def next_report(self) -> OnEpoch | None:
+        """What the next stage reports its epochs to."""
+        stage, self.done = self.done, self.done + 1
+        on_epoch = self.on_epoch
+        if on_epoch is None:
+            return None
+        return lambda line: on_epoch({**line, "progress": (stage + line["progress"]) / self.total})
+
+    def one_step(
+        self,
+        settings: Settings,
+        training: Panel,
+        validation: Panel | None,
+        rows: Panel,
+        *,
+        refit: bool,
+        seed: int,
+    ) -> Fitted:
+        """The model of the next row."""
+        task = OneStep(settings, training, validation, rows)
+        fitted, members, errors = fit_task(
+            task, ensemble=settings.ensemble, seed=seed, on_epoch=self.next_report(), stop=self.stop
+        )
+        record = replace(
+            fitted.training,
+            rows=len(training),
+            series=training.n_series,
+            epochs=[len(one.history) for one in members],
+            best_epoch=[one.best_epoch for one in members],
+            history=_history(members),
+            candidates=errors,
+        )
+        if self.stop.is_set():
+            record = replace(record, interrupted=_where(record, task.config.epochs, settings.ensemble))
+        fitted = replace(fitted, training=record)
+        if refit:
+            try:
+                ends = record.best_epoch
+                again = self.next_report()
+                fitted = refit_task(
+                    task, fitted, rows, epochs=ends, seed=seed, on_epoch=again, stop=self.stop
+                )
+                fitted = replace(fitted, training=replace(record, refitted_on=len(rows)))
+            except KeyboardInterrupt:
+                self.stop.set()
+                self.left_out.append("not trained again on all rows")
+        return fitted
+
+    def forecaster(self, task: Horizon, rows: Panel, *, refit: bool, seed: int) -> Forecaster:
+        """The model of the next H rows; KeyboardInterrupt where it was not finished."""
+        if self.stop.is_set():
+            raise KeyboardInterrupt
+        forecaster, members, _ = fit_task(
+            task,
+            ensemble=task.settings.ensemble,
+            seed=seed,
+            on_epoch=self.next_report(),
+            stop=self.stop,
+            in_part=False,
+        )
+        if refit:
+            with suppress(KeyboardInterrupt):
+                ends = [one.best_epoch for one in members]
+                again = self.next_report()
+                return refit_task(
+                    task, forecaster, rows, epochs=ends, seed=seed, on_epoch=again, stop=self.stop
+                )
+            self.stop.set()
+            self.left_out.append("what looks ahead not trained again on all rows")
+        return forecaster
+
+    def recorded(self, fitted: Fitted) -> Fitted:
+        """Note in the model's record where its fit was cut short, if it was."""
+        cut = fitted.training.interrupted
+        if not self.stop.is_set() or (cut is None and not self.left_out):
+            return fitted
+        words = "; ".join([cut or "after its members were trained", *self.left_out])
+        if self.to_say:
+            logger.warning("training was cut short %s.", words)
+        return replace(fitted, training=replace(fitted.training, interrupted=words))
+
+
+def _history(members: Sequence[Trained]) -> list[Epoch]:
+    """All epochs of all members, with the member's number where there are several."""
+    return [
+        {**line, "member": index} if len(members) > 1 else line
+        for index, one in enumerate(members)
+        for line in one.history
+    ]
+
+
+def _where(record: TrainingRecord, epochs: int, ensemble: int) -> str:
+    """Say in words how far the members had come."""
+    longest, members = max(record.epochs), len(record.epochs)
+    return f"after {longest} of {epochs} epochs, with {members} of {ensemble} members"

@@ -1,31 +1,27 @@
-"""What fitting produces and a file holds: everything needed to predict, and nothing else.
+"""The fitted model: what fitting produces, a file holds, and `varnn.model.prediction` predicts with.
 
 No torch and no scikit-learn here: a fitted model predicts and streams on NumPy alone.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from varnn._types import DoubleArray, FloatArray, IntArray
-from varnn.data.chunks import ROWS_AT_ONCE, Chunk, chunks
+from varnn._types import FloatArray
 from varnn.data.panel import Panel
 from varnn.data.preparation import STANDARD_LIMIT, fill_gaps
 from varnn.errors import DataError
-from varnn.model.adaptation import Adaptation, Adapter, corrections
+from varnn.model.adaptation import Adaptation
 from varnn.model.calendar import has_times
-from varnn.model.intervals import ErrorScale, Interval, Tracker, follow, known_error_scale
+from varnn.model.intervals import ErrorScale
 from varnn.model.pipeline import FeaturePipeline, Prepared
+from varnn.model.training_record import TrainingRecord
 from varnn.network.cell import Architecture, Weights
-from varnn.network.engines.scoring import Scores, score
-
-_ROWS_AT_ONCE = 1 << 13  # whose hidden layers are kept: 8 MB, for 4 members of 64 units
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,8 +55,8 @@ class Fitted:
         Smallest and largest label that was given to fit; None in files that do not know. See `labels_known`.
     last_rows
         Last training rows of each series.
-    summary
-        How the training went; plain values, shown by people and kept in the file's header.
+    training : TrainingRecord
+        How the training went.
     """
 
     architecture: Architecture
@@ -76,7 +72,7 @@ class Fitted:
     time_name: str | None = None
     series_name: str | None = None
     last_rows: dict[str, LastRows] = field(default_factory=dict)
-    summary: dict[str, Any] = field(default_factory=dict)
+    training: TrainingRecord = field(default_factory=TrainingRecord)
 
     @property
     def n_members(self) -> int:
@@ -98,83 +94,6 @@ class Fitted:
             known.append(scaling.restore(np.array([0.0, 1.0])))  # with minmax, the range itself
         values = np.concatenate(known)
         return float(values.min()), float(values.max())
-
-    def predict(self, panel: Panel) -> FloatArray:
-        """Predict each row of a panel one step ahead, in the target's units, in panel order."""
-        predictions = np.empty(len(panel))
-        for rows, found in self.in_parts(panel):
-            predictions[rows] = found.prediction
-        return predictions
-
-    def predict_intervals(self, panel: Panel, levels: DoubleArray) -> Interval:
-        """Predict each row with intervals of some levels: bounds are (N, L)."""
-        shape = (len(panel), len(levels))
-        whole = Interval(np.empty(len(panel)), np.empty(shape), np.empty(shape))
-        for rows, found in self.in_parts(panel, levels):
-            for values, some in zip(whole, found, strict=True):
-                values[rows] = some
-        return whole
-
-    def in_parts(
-        self, panel: Panel, levels: DoubleArray | None = None, *, most: int = ROWS_AT_ONCE
-    ) -> Iterator[tuple[slice, Interval]]:
-        """Predict a panel some rows at a time: what that takes does not grow with the rows.
-
-        Parameters
-        ----------
-        panel
-            The rows.
-        levels
-            Levels of intervals to give with the predictions; bounds are None without.
-        most
-            Rows at a time, or fewer where their hidden layers are kept.
-        """
-        error_scale = None if levels is None else known_error_scale(self.error_scale)
-        tracker: Tracker | None = None
-        for chunk, linear_predictions in self.scored(panel, keep_hidden=error_scale is not None, most=most):
-            found = Interval(
-                self.pipeline.restore(chunk.output, linear_predictions, self.shrinkage), None, None
-            )
-            if error_scale is not None and levels is not None:
-                if tracker is None or not chunk.continues:
-                    tracker = Tracker(error_scale, len(chunk.starts) - 1)
-                errors = panel.target[chunk.rows] - found.prediction
-                below, above = follow(tracker, chunk.hidden[0], errors, chunk.starts, levels)
-                reach = found.prediction[:, None]
-                found = Interval(found.prediction, reach + below, reach + above)
-            yield chunk.rows, found
-
-    def scored(
-        self, panel: Panel, *, keep_hidden: bool = False, most: int = ROWS_AT_ONCE
-    ) -> Iterator[tuple["ScoredChunk", DoubleArray]]:
-        """Score a panel chunk by chunk, with linear predictions; fewer rows where hidden layers are kept."""
-        scoring = _Scoring(self, keep_hidden=keep_hidden or self.adaptation is not None)
-        size = min(most, _ROWS_AT_ONCE) if scoring.keep_hidden else most
-        matched = self.matched(panel)
-        for chunk, linear_predictions in self.pipeline.in_chunks(matched, most=size, context=self.window - 1):
-            yield scoring(chunk), linear_predictions
-
-    def memory(self, panel: Panel, first: int = 0, last: int | None = None) -> npt.NDArray[np.float32]:
-        """Give the residual memory each row was predicted with: (N, E * M), member by member.
-
-        Of rows ``first:last`` alone, if they are named.
-        """
-        last = len(panel) if last is None else last
-        memory = np.empty((last - first, self.n_members * self.architecture.memory_size), np.float32)
-        size, context = _ROWS_AT_ONCE, self.window - 1
-        for one, _ in self.pipeline.in_chunks(self.matched(panel), most=size, context=context):
-            begin, end = max(one.rows.start, first), min(one.rows.stop, last)
-            if begin < end:
-                states = self.scores(one.panel, keep_memory=True).memory  # (E, n, M)
-                before = one.rows.start - one.context
-                memory[begin - first : end - first] = np.concatenate(
-                    list(states[:, begin - before : end - before]), axis=1
-                )
-        return memory
-
-    def hidden(self, rows: Panel) -> Scores:
-        """Score prepared rows, and keep the hidden layer each was read from."""
-        return self.scores(rows, keep_hidden=True)
 
     def prepared(self, panel: Panel) -> Prepared:
         """Match a panel's columns with the model's, and prepare it for the network."""
@@ -215,23 +134,6 @@ class Fitted:
         columns = [panel.input_names.index(name) for name in self.input_names]
         return replace(panel, inputs=panel.inputs[:, columns], input_names=self.input_names)
 
-    def scored_chunks(self, rows: Panel) -> Iterator["ScoredChunk"]:
-        """Score prepared rows some at a time, as their hidden layers are large; adapting, if it does."""
-        yield from map(_Scoring(self), chunks(rows, most=_ROWS_AT_ONCE, context=self.window - 1))
-
-    def scores(self, rows: Panel, *, keep_memory: bool = False, keep_hidden: bool = False) -> Scores:
-        """Score prepared rows."""
-        return score(
-            self.architecture,
-            self.weights,
-            rows.inputs,
-            rows.target,
-            rows.first_rows,
-            self.window,
-            keep_memory=keep_memory,
-            keep_hidden=keep_hidden,
-        )
-
 
 def last_rows_of(panel: Panel, pipeline: FeaturePipeline, rows: int) -> dict[str, LastRows]:
     """Keep the last rows of each series, gaps in their inputs filled."""
@@ -247,34 +149,3 @@ def last_rows_of(panel: Panel, pipeline: FeaturePipeline, rows: int) -> dict[str
             filled.ids, filled.starts[1:], np.minimum(filled.lengths, rows), strict=True
         )
     }
-
-
-class ScoredChunk(NamedTuple):
-    """Some prepared rows, scored."""
-
-    rows: slice
-    continues: bool  # whether they go on with the series of the chunk before
-    starts: IntArray  # of its series, within it
-    hidden: Any  # (E, N, K); None unless kept
-    output: DoubleArray  # (N,)
-
-
-class _Scoring:
-    """Scores chunks of prepared rows, one after another; adapting from one to the next, if it does."""
-
-    def __init__(self, fitted: Fitted, *, keep_hidden: bool = True) -> None:
-        self.fitted, self.keep_hidden = fitted, keep_hidden
-        self.adapter: Adapter | None = None
-
-    def __call__(self, chunk: Chunk) -> ScoredChunk:
-        fitted, context, panel = self.fitted, chunk.context, chunk.panel
-        scores = fitted.scores(panel, keep_hidden=self.keep_hidden)
-        outputs = scores.predictions[:, context:]
-        hidden: Any = scores.hidden[:, context:] if self.keep_hidden else None
-        starts = (panel.starts - context).clip(0)
-        output = outputs.mean(axis=0, dtype=np.float64)
-        if fitted.adaptation is not None:
-            if self.adapter is None or not chunk.continues:
-                self.adapter = Adapter(fitted.adaptation, panel.n_series)
-            output += corrections(self.adapter, hidden, outputs, panel.target[context:], starts)
-        return ScoredChunk(chunk.rows, chunk.continues, starts, hidden, output)

@@ -17,7 +17,6 @@ a candidate costs one small solve, whatever the number of rows.
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -25,6 +24,7 @@ import numpy as np
 from varnn._types import BoolArray, DoubleArray, FloatArray, IntArray
 from varnn.data.chunks import carried_chunks, chunks
 from varnn.data.panel import Panel
+from varnn.model._ridge import Moments
 from varnn.model.outliers import bounded
 
 LABEL_LAGS = (4, 24)  # changes of the label looked back on
@@ -306,48 +306,15 @@ class _Layout:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Moments:
-    """Sums of products of [regressors, y - f, 1] over the rows with a label: (F + 2, F + 2)."""
-
-    sums: DoubleArray
-    rows: int
-    negligible: DoubleArray  # (F,), deviations that are rounding
-
-    @cached_property
-    def centred(self) -> tuple[DoubleArray, DoubleArray]:
-        """Give covariances of [regressors, y - f], and their means."""
-        means = self.sums[-1, :-1] / self.rows
-        return self.sums[:-1, :-1] / self.rows - np.outer(means, means), means
-
-    def solve(self, columns: IntArray, ridge: float) -> tuple[IntArray, DoubleArray, float]:
-        """Regress on some columns; give them, their coefficients and the constant."""
-        covariance, means = self.centred
-        deviation = np.sqrt(np.maximum(covariance[columns, columns], 0))
-        deviation[deviation <= self.negligible[columns]] = np.inf  # a constant column gets no weight
-        system = covariance[np.ix_(columns, columns)] / np.outer(deviation, deviation)
-        system[np.diag_indices_from(system)] += ridge
-        weights = np.linalg.solve(system, covariance[columns, -1] / deviation) / deviation
-        return columns, weights, float(means[-1] - weights @ means[columns])
-
-    def error(self, columns: IntArray, weights: DoubleArray, constant: float) -> float:
-        """Give the mean squared error of a solution on these rows."""
-        kept = np.r_[columns, len(self.sums) - 2, len(self.sums) - 1]
-        residual = np.r_[-weights, 1.0, -constant]
-        with np.errstate(over="ignore", invalid="ignore"):  # rows like nothing in training
-            error = float(residual @ self.sums[np.ix_(kept, kept)] @ residual) / self.rows
-        return max(error, 0.0) if np.isfinite(error) else np.inf  # rounding may leave it below zero
-
-
-def _moments(panel: Panel, layout: _Layout) -> _Moments:
+def _moments(panel: Panel, layout: _Layout) -> Moments:
+    """Sum up the rows with a label; the first row of a series only where there are no others."""
     found = _moments_of(panel, layout, first_rows=False)
     return found if found.rows else _moments_of(panel, layout, first_rows=True)  # they will have to do
 
 
-def _moments_of(panel: Panel, layout: _Layout, *, first_rows: bool) -> _Moments:
+def _moments_of(panel: Panel, layout: _Layout, *, first_rows: bool) -> Moments:
     """Sum up rows with a label; first rows of a series have no past to learn from, and may be left out."""
-    size = 1 + max(LABEL_LAGS) + layout.n_inputs * (max(layout.input_lags) + 1) + 2
-    sums, count = np.zeros((size, size)), 0
+    moments = Moments(np.zeros(len(layout.negligible)), layout.negligible)
     for one in carried_chunks(panel, context=max(1 + max(LABEL_LAGS), *layout.input_lags)):
         here = one.panel
         last, change, _ = last_labels(here, layout.mean)
@@ -356,13 +323,10 @@ def _moments_of(panel: Panel, layout: _Layout, *, first_rows: bool) -> _Moments:
         if not first_rows:
             learnt[here.starts[:-1]] = False
         rows = np.flatnonzero(learnt)
-        count += len(rows)
         for begin in range(0, len(rows), _ROWS_AT_ONCE):
             some = rows[begin : begin + _ROWS_AT_ONCE]
-            regressors = layout.regressors(here, last, change, some)
-            block = np.column_stack([regressors, here.target[some] - last[some], np.ones(len(some))])
-            sums += block.T @ block
-    return _Moments(sums, count, layout.negligible)
+            moments.add(layout.regressors(here, last, change, some), here.target[some] - last[some])
+    return moments
 
 
 def last_labels(panel: Panel, mean: float) -> tuple[DoubleArray, DoubleArray, BoolArray]:

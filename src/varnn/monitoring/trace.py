@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from varnn._types import FloatArray
 from varnn.data.panel import Panel
+from varnn.model.fitted import Fitted
+from varnn.model.prediction import predict, predict_intervals, residual_memory
 from varnn.monitoring.calibration import Calibration, calibrate
-
-if TYPE_CHECKING:
-    from varnn.model.fitted import Fitted
 
 WATCHED = 0.9
 LEVELS = (0.2, 0.4, 0.6, 0.8, WATCHED, 0.95)
@@ -48,10 +47,10 @@ class PredictionTrace:
     @classmethod
     def of(cls, model: Fitted, panel: Panel, *, memory: bool = True) -> PredictionTrace:
         """Follow a fitted model over a panel; of many rows the memory is large."""
-        kept = model.memory(panel) if memory else None
+        kept = residual_memory(model, panel) if memory else None
         if model.error_scale is None:
-            return cls(panel=panel, prediction=model.predict(panel), memory=kept)
-        found = model.predict_intervals(panel, np.array(LEVELS))
+            return cls(panel=panel, prediction=predict(model, panel), memory=kept)
+        found = predict_intervals(model, panel, np.array(LEVELS))
         return cls(
             panel=panel, prediction=found.prediction, lower=found.lower, upper=found.upper, memory=kept
         )

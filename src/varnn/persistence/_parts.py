@@ -12,6 +12,7 @@ from varnn.model.fitted import Fitted, LastRows
 from varnn.model.forecast import Bands, DirectPart, Forecaster
 from varnn.model.intervals import ErrorScale
 from varnn.model.pipeline import FeaturePipeline
+from varnn.model.training_record import TrainingRecord
 from varnn.network.cell import Architecture, weights_from
 
 Tensors = dict[str, npt.NDArray[Any]]
@@ -50,7 +51,7 @@ def disassemble(fitted: Fitted) -> tuple[Tensors, Facts]:
         "series": list(fitted.last_rows),
         # Times are kept in the unit they have: nanoseconds end in the year 2262.
         "time_units": [_unit(tail) for tail in fitted.last_rows.values()],
-        "summary": fitted.summary,
+        "summary": fitted.training.as_dict(),
     }
 
 
@@ -74,7 +75,7 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
         last_rows={
             name: _tail(f"tail.{index}.", tensors, units[index]) for index, name in enumerate(facts["series"])
         },
-        summary=facts["summary"],
+        training=TrainingRecord.from_dict(facts["summary"]),
     )
 
 

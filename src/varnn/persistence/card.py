@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.model.fitted import Fitted
+from varnn.model.training_record import TrainingRecord
 
 _NAMES_SHOWN = 12
 _LABELS = {"model": "this model", "persistence": "persistence", "linear part": "its linear part alone"}
@@ -20,7 +21,7 @@ def card(fitted: Fitted, settings: Mapping[str, Any], horizon: int | None = None
     Parameters
     ----------
     fitted
-        The model; ``fitted.summary`` tells how the training went, as far as it was kept.
+        The model; ``fitted.training`` tells how the training went, as far as it was kept.
     settings
         Constructor settings by name.
     horizon
@@ -40,7 +41,7 @@ def card(fitted: Fitted, settings: Mapping[str, Any], horizon: int | None = None
     Settings: variant='ARM+AM'.
     Written by varnn ...
     """
-    lines = [_purpose(fitted), *_training(fitted.summary), _network(fitted)]
+    lines = [_purpose(fitted), *_training(fitted.training), _network(fitted)]
     lines.append(_limits(fitted, settings.get("horizon", 1) if horizon is None else horizon))
     lines.append("Settings: " + ", ".join(f"{name}={value!r}" for name, value in settings.items()) + ".")
     return "\n".join([*lines, f"Written by varnn {version('varnn')}."])
@@ -76,18 +77,17 @@ def _purpose(fitted: Fitted) -> str:
     return f"Predicts {fitted.target_name!r} one row ahead, from {seen}."
 
 
-def _training(summary: Mapping[str, Any]) -> list[str]:
+def _training(record: TrainingRecord) -> list[str]:
     lines = []
-    errors = summary.get("validation", {})
-    if "rows" in summary:
-        ends = summary.get("period")
-        when = "" if ends is None else f" Rows given: {ends[0]} to {ends[1]}."
-        trained = summary.get("refitted on", summary["rows"])
-        lines.append(f"Trained on {trained:,} rows of {summary['series']:,} series.{when}")
-    if "interrupted" in summary:
-        lines.append(f"Training was cut short {summary['interrupted']}.")
-    if errors:
-        listed = ", ".join(f"{_LABELS.get(name, name)} {math.sqrt(mse):.4g}" for name, mse in errors.items())
+    if record.rows is not None:
+        when = "" if record.period is None else f" Rows given: {record.period[0]} to {record.period[1]}."
+        lines.append(f"Trained on {record.trained_on:,} rows of {record.series:,} series.{when}")
+    if record.interrupted is not None:
+        lines.append(f"Training was cut short {record.interrupted}.")
+    if record.validation:
+        listed = ", ".join(
+            f"{_LABELS.get(name, name)} {math.sqrt(mse):.4g}" for name, mse in record.validation.items()
+        )
         lines.append(f"Error on rows held out (RMSE, in units of the target): {listed}.")
     return lines
 
@@ -95,13 +95,13 @@ def _training(summary: Mapping[str, Any]) -> list[str]:
 def _network(fitted: Fitted) -> str:
     cell = fitted.architecture
     members = f"{fitted.n_members} member{'s' * (fitted.n_members > 1)}"
-    share = ""
+    shrunk = ""
     if fitted.pipeline.linear is not None:
-        share = f", {fitted.shrinkage:.0%} of its correction added to the linear part"
+        shrunk = f", {fitted.shrinkage:.0%} of its correction added to the linear part"
     learning = "" if fitted.adaptation is None else ", readout goes on learning"
     return (
         f"Network: window of {fitted.window} rows, {cell.hidden_size} hidden units, memory of "
-        f"{cell.memory_size}, {members}{share}{learning}."
+        f"{cell.memory_size}, {members}{shrunk}{learning}."
     )
 
 

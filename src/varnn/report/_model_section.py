@@ -11,6 +11,7 @@ from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.protocols import Parts
 from varnn.model.calendar import has_times
+from varnn.model.prediction import residual_memory
 from varnn.monitoring.calibration import Calibration
 from varnn.monitoring.diagnostics import FEWEST_ROWS, Diagnosis, PredictionTrace, diagnose_trace
 from varnn.report import diagnostic_figures, figures, over_time
@@ -58,14 +59,14 @@ def add_model(
     if model.history_:
         report.add_figure(
             "Learning curve",
-            figures.learning_curve(model.history_, best_epochs=model.fitted_.summary["best_epoch"]),
+            figures.learning_curve(model.history_, best_epochs=model.fitted_.training.best_epoch),
             "Training and validation error by epoch, a pair of lines for each member of the ensemble. "
             "Dots: the epochs whose weights were kept.",
         )
     trained = {
-        "training rows": f"{model.fitted_.summary['rows']:,}",
+        "training rows": f"{model.fitted_.training.rows:,}",
         "window used": model.fitted_.window,
-        "epochs kept": ", ".join(map(str, model.fitted_.summary["best_epoch"])),
+        "epochs kept": ", ".join(map(str, model.fitted_.training.best_epoch)),
     }
     report.add_facts("Configuration", {**trained, **model.get_params()})
 
@@ -166,7 +167,7 @@ def _add_memory(
     )
     report.add_figure(
         "Residual memory",
-        over_time.memory(_places(test)[worst], model.fitted_.memory(lead_in, first, last + 1)),
+        over_time.memory(_places(test)[worst], residual_memory(model.fitted_, lead_in, first, last + 1)),
         f"The memory {name} made of its own recent errors, row by row where it errs most: brighter units "
         "carry larger corrections.",
     )

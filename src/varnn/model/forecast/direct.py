@@ -22,9 +22,12 @@ import numpy.typing as npt
 
 from varnn._types import BoolArray, DoubleArray, IntArray
 from varnn.data.panel import Panel
+from varnn.model._ridge import Moments
 from varnn.model.forecast.bands import ENOUGH
 from varnn.model.forecast.rows import columns_of, series_ends, targets_ahead
 from varnn.model.linear import last_labels
+
+Solution = tuple[DoubleArray, float]  # weights (F,) and constant
 
 CHANGES = 24  # of the label, looked back on
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # penalty a training row, for regressors of unit variance
@@ -160,7 +163,7 @@ class DirectPart:
         """Fit every candidate on the latest training rows, and keep each step's best on validation."""
         low, high = _range_of(training, horizon)
         moments = _moments(training, low, high, horizon)
-        candidates = [one.candidates(training.of_inputs) for one in moments]
+        candidates = [_candidates(one, training.of_inputs) for one in moments]
         best = np.zeros(horizon - 1, dtype=np.int64)
         if validation is not None:
             best = _best(*_errors(validation, low, high, candidates))
@@ -172,7 +175,7 @@ class DirectPart:
             low=low,
             high=high,
             scales=np.array(
-                [one.residual_deviation(weights) for one, (weights, _) in zip(moments, chosen, strict=True)]
+                [_residual_deviation(one, weights) for one, (weights, _) in zip(moments, chosen, strict=True)]
             ),
         )
 
@@ -187,63 +190,31 @@ class DirectPart:
         return linear_predictions + features.last(rows)[:, None]
 
 
-@dataclass(eq=False)
-class _Moments:
-    """Moments of regressors and wanted changes at one step, about ``origin``."""
+def _candidates(moments: Moments, of_inputs: BoolArray) -> list[Solution]:
+    """Regress with each ridge, with and without the table's inputs: weights (F,) and constant of each.
 
-    origin: DoubleArray  # (F,): near the means, so that squares lose no digits
-    count: int
-    sums: DoubleArray  # (F + 1,), of regressors and what is wanted
-    products: DoubleArray  # (F + 1, F + 1)
+    The first is for where there is nothing to choose on; the last is persistence.
+    """
+    width = len(of_inputs)
+    sets = [np.arange(width)] + ([np.flatnonzero(~of_inputs)] if of_inputs.any() else [])
+    persistence = (np.zeros(width), 0.0)
+    if moments.rows < 2:
+        return [persistence] * (len(sets) * len(RIDGES) + 1)
+    found = []
+    for columns in sets:
+        for ridge in sorted(RIDGES, key=lambda one: one != RIDGES[1]):
+            weights = np.zeros(width)
+            _, weights[columns], constant = moments.solve(columns, ridge)
+            found.append((weights, constant))
+    return [*found, persistence]
 
-    @classmethod
-    def about(cls, origin: DoubleArray) -> "_Moments":
-        size = len(origin) + 1
-        return cls(origin, 0, np.zeros(size), np.zeros((size, size)))
 
-    def add(self, x: DoubleArray, wanted: DoubleArray) -> None:
-        both = np.column_stack([x - self.origin, wanted])[~np.isnan(wanted)]
-        self.count += len(both)
-        self.sums += both.sum(axis=0)
-        self.products += both.T @ both
-
-    @property
-    def means(self) -> DoubleArray:
-        return self.sums / max(1, self.count)
-
-    @property
-    def covariance(self) -> DoubleArray:
-        return self.products / max(1, self.count) - np.outer(self.means, self.means)
-
-    def candidates(self, of_inputs: BoolArray) -> list[tuple[DoubleArray, float]]:
-        """Regress with each ridge, with and without the table's inputs: weights and constant of each.
-
-        The first is for where there is nothing to choose on; the last changes nothing.
-        """
-        width = len(self.origin)
-        sets = [np.ones(width, dtype=bool)] + ([~of_inputs] if of_inputs.any() else [])
-        persistence = (np.zeros(width), 0.0)
-        if self.count < 2:
-            return [persistence] * (len(sets) * len(RIDGES) + 1)
-        mean, wanted, covariance = self.means[:-1] + self.origin, self.means[-1], self.covariance
-        deviation = np.sqrt(np.maximum(np.diagonal(covariance)[:-1], 0))
-        deviation[deviation <= 1e-9 * (1 + np.abs(mean))] = np.inf  # a constant column gets no weight
-        moments = covariance[:-1, :-1] / np.outer(deviation, deviation)
-        products = covariance[:-1, -1] / deviation
-        found = []
-        for kept in sets:
-            for ridge in sorted(RIDGES, key=lambda one: one != RIDGES[1]):
-                system = moments[np.ix_(kept, kept)] + ridge * np.eye(int(kept.sum()))
-                weights = np.zeros(width)
-                weights[kept] = np.linalg.solve(system, products[kept])
-                weights /= deviation
-                found.append((weights, float(wanted - weights @ mean)))
-        return [*found, persistence]
-
-    def residual_deviation(self, weights: DoubleArray) -> float:
-        """Give the standard deviation of what weights leave; 1 if they leave nothing."""
-        signed = np.append(-weights, 1.0)
-        return float(max(signed @ self.covariance @ signed, 0.0)) ** 0.5 or 1.0
+def _residual_deviation(moments: Moments, weights: DoubleArray) -> float:
+    """Standard deviation of what weights leave of the training rows; 1 if they leave nothing."""
+    if not moments.rows:
+        return 1.0
+    signed, (covariance, _) = np.append(-weights, 1.0), moments.centred
+    return float(max(signed @ covariance @ signed, 0.0)) ** 0.5 or 1.0
 
 
 def _range_of(features: HorizonFeatures, horizon: int) -> tuple[DoubleArray, DoubleArray]:
@@ -255,16 +226,20 @@ def _range_of(features: HorizonFeatures, horizon: int) -> tuple[DoubleArray, Dou
     return np.where(nothing, 0, low), np.where(nothing, 0, high)
 
 
-def _moments(features: HorizonFeatures, low: DoubleArray, high: DoubleArray, horizon: int) -> list[_Moments]:
-    """Give the moments of each step."""
-    moments: list[_Moments] = []
+def _moments(features: HorizonFeatures, low: DoubleArray, high: DoubleArray, horizon: int) -> list[Moments]:
+    """Sum up the training rows for each step of the horizon."""
+    moments: list[Moments] = []
     for x, step, wanted in _rows_toward(features, horizon):
-        within = x.clip(low, high)
+        within, known = x.clip(low, high), ~np.isnan(wanted)
         if len(moments) < step:
-            moments.append(_Moments.about(within.mean(axis=0)))
-        moments[step - 1].add(within, wanted)
+            moments.append(_about(within.mean(axis=0)))
+        moments[step - 1].add(within[known], wanted[known])
     blank = np.zeros(features.width)  # of no rows at all
-    return moments or [_Moments.about(blank) for _ in range(horizon - 1)]
+    return moments or [_about(blank) for _ in range(horizon - 1)]
+
+
+def _about(origin: DoubleArray) -> Moments:
+    return Moments(origin, negligible=1e-9 * (1 + np.abs(origin)))
 
 
 def _errors(

@@ -18,6 +18,7 @@ from varnn.model.forecast.bands import Bands, adjusted
 from varnn.model.forecast.direct import CHANGES, DirectPart, HorizonFeatures
 from varnn.model.forecast.rows import columns_of, coming_times, extended, inputs_known_before, targets_ahead
 from varnn.model.intervals import check_levels
+from varnn.model.prediction import score_chunks
 from varnn.network.cell import look_ahead
 
 _LATELY = 256  # rows whose outcomes tell whether intervals are wide enough
@@ -194,7 +195,7 @@ class Forecaster:
         linear_predictions[:, 0] = prepared.linear_predictions
         for some in features.chunks(np.arange(len(panel))):
             linear_predictions[some, 1:] = direct.linear_predictions(features, some)
-        for chunk in network.scored_chunks(prepared.panel):
+        for chunk in score_chunks(network, prepared.panel):
             added[chunk.rows, 0] = network.pipeline.scaling.restore(chunk.output)
             later = look_ahead(network.weights, chunk.hidden).mean(axis=0, dtype=np.float64)
             added[chunk.rows, 1:] = direct.scales * later

@@ -1,7 +1,7 @@
-"""Trained members + validation rows -> how much of them to use, how fast to forget, how large errors are.
+"""What is left to choose once members are trained: shrinkage, forgetting, and how large errors are.
 
 Rows are scored some at a time, and validation rows in the target's units only once: a prediction is the
-linear prediction plus a shrunk correction by the network, so that all that is judged follows from these two.
+linear prediction plus a shrunk correction by the network, so that all that is chosen follows from these two.
 """
 
 import logging
@@ -12,24 +12,25 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import DoubleArray
-from varnn.data import allocator
 from varnn.data.panel import Panel
-from varnn.fitting.candidates import Candidate
+from varnn.fitting._candidates import Candidate
+from varnn.fitting._shrinkage import shrinkage_of
 from varnn.fitting.settings import Settings
 from varnn.model.adaptation import FORGETTING, Adaptation
 from varnn.model.fitted import Fitted
 from varnn.model.intervals import ErrorScale, Seen
 from varnn.model.linear import last_labels
+from varnn.model.prediction import predict_chunks, score_chunks, score_rows
 
 logger = logging.getLogger(__name__)
 
 
 LATEST = 20_000  # training rows that adaptation and the error scale learn from
-JUDGED = 100_000  # validation rows that they are judged on
+CHOSEN_ON = 100_000  # validation rows that they are chosen on
 
 
 class Review(NamedTuple):
-    """What a model makes of a panel: its predictions are ``linear_predictions + shrinkage * corrections``."""
+    """A panel predicted with the shrinkage left open: ``linear_predictions + shrinkage * corrections``."""
 
     linear_predictions: DoubleArray  # (N,)
     corrections: DoubleArray  # (N,)
@@ -45,9 +46,8 @@ class Review(NamedTuple):
         kept[late.rows] = True
         hidden = np.empty((len(late), fitted.architecture.hidden_size), np.float32)
         linear_predictions, corrections, filled = np.empty(len(panel)), np.empty(len(panel)), 0
-        for chunk, levels in fitted.scored(panel, keep_hidden=most > 0):
-            linear_predictions[chunk.rows] = levels
-            corrections[chunk.rows] = fitted.pipeline.scaling.restore(chunk.output)
+        for chunk in predict_chunks(fitted, panel, keep_hidden=most > 0):
+            linear_predictions[chunk.rows], corrections[chunk.rows] = chunk.linear, chunk.correction
             if most:
                 layers = chunk.hidden[0, kept[chunk.rows]]
                 hidden[filled : filled + len(layers)] = layers
@@ -64,52 +64,42 @@ class Review(NamedTuple):
         return self.hidden, self.late.target - self.predictions(shrinkage)[rows], self.late.starts
 
 
-def adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> Adaptation:
-    """Learn how to adapt from the latest training rows; the forgetting factor from validation rows."""
+def choose_adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> Adaptation:
+    """How the readout adapts, from the latest training rows; its forgetting factor, from validation rows."""
     rows = chosen.training.latest(LATEST)
-    judged = rows if chosen.validation is None else chosen.validation.latest(JUDGED)
-    errors = judged.target - fitted.scores(judged).predictions.mean(axis=0, dtype=np.float64)
+    unseen = rows if chosen.validation is None else chosen.validation.latest(CHOSEN_ON)
+    errors = unseen.target - score_rows(fitted, unseen).predictions.mean(axis=0, dtype=np.float64)
     known = ~np.isnan(errors)
     automatic = settings.forgetting == "auto"
     first = FORGETTING[1] if automatic else float(settings.forgetting)
-    learnt = Adaptation.of(fitted.hidden(rows).hidden, errors[known], first)
+    learnt = Adaptation.of(score_rows(fitted, rows, keep_hidden=True).hidden, errors[known], first)
     if not automatic or chosen.validation is None:
         return learnt
 
     def error(how: Adaptation) -> float:
-        scored_chunks = replace(fitted, adaptation=how).scored_chunks(judged)
-        squares = (
-            np.square(judged.target[one.rows] - one.output)[known[one.rows]].sum() for one in scored_chunks
-        )
+        chunks = score_chunks(replace(fitted, adaptation=how), unseen)
+        squares = (np.square(unseen.target[one.rows] - one.output)[known[one.rows]].sum() for one in chunks)
         return float(sum(squares))
 
     return min((replace(learnt, forgetting=one) for one in FORGETTING), key=error)
 
 
-def judged(fitted: Fitted, training: Panel, validation: Panel, *, intervals: bool) -> Fitted:
-    """Choose on validation rows what is left to choose, and note how the model does beside simple ones."""
-    allocator.release()  # of training
-    review = Review.of(fitted, validation, JUDGED if intervals else 0)
+def choose_on_validation(fitted: Fitted, training: Panel, validation: Panel, *, intervals: bool) -> Fitted:
+    """Choose shrinkage and error scale, and note how the model does beside simple ones."""
+    review = Review.of(fitted, validation, CHOSEN_ON if intervals else 0)
     if fitted.pipeline.linear is not None:
-        fitted = replace(fitted, shrinkage=_shrinkage(review, validation))
+        residuals = validation.target - review.linear_predictions
+        fitted = replace(fitted, shrinkage=shrinkage_of(review.corrections, residuals))
     if intervals:
         earlier = seen_by_error_scale(fitted, training)
         fitted = replace(fitted, error_scale=ErrorScale.of(*earlier, *review.seen(fitted.shrinkage)))
-    fitted.summary["validation"] = _beside_simple_models(fitted, review, validation)
-    return fitted
+    errors = _beside_simple_models(fitted, review, validation)
+    return replace(fitted, training=replace(fitted.training, validation=errors))
 
 
 def seen_by_error_scale(fitted: Fitted, panel: Panel) -> Seen:
     """Give hidden layers (N, K), errors (N,) and starts of a panel's latest rows."""
     return Review.of(fitted, panel.latest(LATEST), LATEST).seen(fitted.shrinkage)
-
-
-def _shrinkage(review: Review, validation: Panel) -> float:
-    """Fit the share of the network's correction on validation rows, between none and all of it."""
-    correction, residual = review.corrections, validation.target - review.linear_predictions
-    known = ~np.isnan(residual)
-    size = float(correction[known] @ correction[known])
-    return float(np.clip(correction[known] @ residual[known] / size, 0, 1)) if size else 1.0
 
 
 def _beside_simple_models(fitted: Fitted, review: Review, validation: Panel) -> dict[str, float]:

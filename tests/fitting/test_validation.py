@@ -9,9 +9,9 @@ import pytest
 from tests.cases import random_panel
 from varnn import Panel, VARNNRegressor
 from varnn.data.preparation import split_in_time
-from varnn.fitting import ahead, judging, one_step
-from varnn.fitting.judging import Review
-from varnn.model import fitted
+from varnn.fitting import _validation, horizon, one_step
+from varnn.fitting._validation import Review
+from varnn.model import prediction
 
 PANEL = random_panel([500, 340], missing=0.1, seed=3)
 SETTINGS: dict[str, Any] = {"epochs": 2, "hidden_size": 6, "ensemble": 2, "window": 5, "refit": False}
@@ -26,14 +26,15 @@ def model() -> VARNNRegressor:
 def test_a_review_is_the_prediction_in_its_parts(
     model: VARNNRegressor, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitted, "_ROWS_AT_ONCE", 64)
+    monkeypatch.setattr(prediction, "_HIDDEN_ROWS_AT_ONCE", 64)
     review = Review.of(model.fitted_, PANEL, most)
     np.testing.assert_allclose(review.predictions(model.fitted_.shrinkage), model.predict(PANEL), rtol=1e-12)
     np.testing.assert_allclose(
         review.linear_predictions, model.fitted_.pipeline.linear_predictions(PANEL), rtol=1e-12
     )
     assert review.late.lengths.tolist() == {0: [], 100: [50, 50], 840: [500, 340]}[most]
-    layers = model.fitted_.hidden(model.fitted_.pipeline.rows(PANEL)).hidden[0]
+    prepared = model.fitted_.pipeline.rows(PANEL)
+    layers = prediction.score_rows(model.fitted_, prepared, keep_hidden=True).hidden[0]
     np.testing.assert_allclose(review.hidden, layers[review.late.rows], rtol=1e-5, atol=1e-6)
     hidden, errors, starts = review.seen(0.5)
     assert len(hidden) == len(errors) == starts[-1]
@@ -42,7 +43,7 @@ def test_a_review_is_the_prediction_in_its_parts(
 
 def test_what_is_noted_of_validation_rows_is_what_predicting_them_gives(model: VARNNRegressor) -> None:
     _, validation = split_in_time(PANEL, 1 - model.validation_fraction, model.validation_fraction)
-    noted = model.fitted_.summary["validation"]
+    noted = model.fitted_.training.validation
     first = np.zeros(len(validation), bool)
     for begin in validation.starts[:-1]:  # persistence knows nothing until a label has come
         first[begin : begin + 1 + np.argmax(~np.isnan(validation.target[begin:]))] = True
@@ -61,34 +62,33 @@ def test_only_the_latest_validation_rows_say_how_large_errors_are(monkeypatch: p
     size = np.where((np.arange(2000) >= 1600) & (np.arange(2000) < 1800), 100.0, 1.0)
     panel = Panel.from_arrays(None, random.normal(size=2000) * size)
     units = {}
-    for most in (judging.JUDGED, 150):
-        monkeypatch.setattr(judging, "JUDGED", most)
+    for most in (_validation.CHOSEN_ON, 150):
+        monkeypatch.setattr(_validation, "CHOSEN_ON", most)
         error_scale = VARNNRegressor(**SETTINGS, validation_fraction=0.2).fit(panel).fitted_.error_scale
         assert error_scale is not None
         units[most] = error_scale.unit
     assert units[150] < 2 < units[100_000]
 
 
-@pytest.mark.parametrize("stage", [one_step, ahead])
-def test_prepared_rows_are_let_go_before_judging(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("task", [one_step.OneStep, horizon.Horizon])
+def test_prepared_rows_are_let_go_before_the_last_choices(task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of millions of rows they are large."""
     prepared: list[Any] = []
-    judged: list[Any] = []
-    candidates, judge = stage.candidates, "judged" if stage is one_step else "_judged"
+    left: list[Any] = []
+    candidates, calibrate = task.candidates, task.calibrate
 
-    def noted(*arguments: Any) -> Any:
-        found = candidates(*arguments)
-        prepared.extend(weakref.ref(one.training) for one in found)
+    def noted(self: Any) -> Any:
+        found = candidates(self)
+        prepared.extend(weakref.ref(getattr(one, "plain", one).training) for one in found)
         return found
 
-    def checked(*arguments: Any, **named: Any) -> Any:
-        judged.append([one() for one in prepared])
-        return original(*arguments, **named)
+    def checked(self: Any, model: Any) -> Any:
+        left.append([one() for one in prepared])
+        return calibrate(self, model)
 
-    original = getattr(stage, judge)
-    monkeypatch.setattr(stage, "candidates", noted)
-    monkeypatch.setattr(stage, judge, checked)
+    monkeypatch.setattr(task, "candidates", noted)
+    monkeypatch.setattr(task, "calibrate", checked)
     VARNNRegressor(**SETTINGS, horizon=3).fit(PANEL)
-    assert judged
+    assert left
     assert prepared
-    assert all(one is None for one in judged[0])
+    assert all(one is None for one in left[0])

@@ -30,11 +30,11 @@ class Candidate:
         return " and ".join(seen) or "labels alone"
 
     def member(self, seed: int) -> Member:
-        """Give what a member of an ensemble is trained from."""
+        """What a member of an ensemble is trained from."""
         return Member(self.architecture, self.training, self.validation, seed)
 
     def error(self, trained: Trained) -> float:
-        """Give the validation error in the target's units, which candidates with other scalings share."""
+        """Validation error in the target's units, which candidates with other scalings share."""
         if not trained.history:  # it was not got to
             return math.inf
         return trained.validation_loss * self.pipeline.scaling.target_scale**2
@@ -84,7 +84,7 @@ def _candidate(
 
 
 def stacked(members: list[Trained]) -> Weights:
-    """Give the weights of members as matrices with a leading axis of members."""
+    """Weights of members as matrices with a leading axis of members."""
     stacks: list[Mapping[str, Any]] = [one.weights.as_dict() for one in members]
     return Weights(**{name: np.stack([one[name] for one in stacks]) for name in stacks[0]})
 

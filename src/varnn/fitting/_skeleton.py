@@ -1,0 +1,144 @@
+"""One way to fit, for the next row and for the next H rows alike.
+
+::
+
+    candidates -> a first member of each -> the best on validation rows -> its other members
+               -> assembled -> what is left to choose on validation rows -> trained again on all rows
+
+What differs between the two is a `Task`.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from threading import Event
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from varnn.data import allocator
+from varnn.data.panel import Panel
+from varnn.fitting._candidates import Progress
+from varnn.network.training import Epoch, Member, TrainConfig, Trained, train_members
+
+Model = TypeVar("Model")
+Train = Callable[[list[Member]], list[Trained]]
+
+
+class Candidate(Protocol):
+    """Something to choose on validation rows."""
+
+    def member(self, seed: int) -> Member:
+        """What a member of an ensemble is trained from."""
+        ...
+
+
+class Task(Protocol[Model]):
+    """What is to be fitted."""
+
+    @property
+    def config(self) -> TrainConfig:
+        """How members are trained."""
+        ...
+
+    def candidates(self) -> Sequence[Any]:
+        """What there is to choose from; each is a `Candidate`."""
+        ...
+
+    def errors(self, candidates: Sequence[Any], firsts: Sequence[Trained]) -> list[float]:
+        """Validation error of each candidate, from its first member."""
+        ...
+
+    def assemble(self, candidate: Any, members: list[Trained]) -> Model:
+        """Put a candidate and its members together."""
+        ...
+
+    def calibrate(self, model: Model) -> Model:
+        """Choose on validation rows what is left to choose; without any, leave the model as it is."""
+        ...
+
+    def refit(self, model: Model, rows: Panel, epochs: list[int], seed: int, train: Train) -> Model:
+        """Train the chosen form again on other rows, each member for so many epochs."""
+        ...
+
+
+def fit_task(
+    task: Task[Model],
+    *,
+    ensemble: int,
+    seed: int,
+    on_epoch: Callable[[Epoch], None] | None,
+    stop: Event,
+    in_part: bool = True,
+) -> tuple[Model, list[Trained], dict[str, float]]:
+    """Choose among a task's candidates, and train an ensemble of the best.
+
+    Parameters
+    ----------
+    task : Task
+        What to fit.
+    ensemble : int
+        Members.
+    seed : int
+        The first member's; the others have the following ones.
+    on_epoch : callable, optional
+        Called after each epoch with its line of the history, and ``progress``, the share of all done.
+    stop : Event
+        Ends training once it is set; KeyboardInterrupt if nothing is trained by then.
+    in_part : bool, default=True
+        Whether a model that was cut short is of use; if not, that is a KeyboardInterrupt, too.
+
+    Returns
+    -------
+    model, members, errors
+        The model; its members; and the validation error of each candidate that was got to, by name, where
+        there were several.
+    """
+    config, candidates = task.config, task.candidates()
+    progress = Progress((len(candidates) + ensemble - 1) * config.epochs, on_epoch)
+    firsts = train_members([one.member(seed) for one in candidates], config, progress, stop)
+    best, errors = 0, [np.inf]
+    if len(candidates) > 1:
+        errors = task.errors(candidates, firsts)
+        best = int(np.argmin(errors))
+    members = [firsts[best]]
+    if ensemble > 1 and not stop.is_set():
+        others = [candidates[best].member(seed + index) for index in range(1, ensemble)]
+        with suppress(KeyboardInterrupt):  # then the first one is all there is
+            members += [one for one in train_members(others, config, progress, stop) if one.history]
+        del others  # they hold the prepared rows
+    if stop.is_set() and not in_part:
+        raise KeyboardInterrupt
+    model = task.assemble(candidates[best], members)
+    found = {str(one): error for one, error in zip(candidates, errors, strict=False) if np.isfinite(error)}
+    del candidates  # and these: of millions of rows they are large
+    allocator.release()
+    return task.calibrate(model), members, found
+
+
+def refit_task(
+    task: Task[Model],
+    model: Model,
+    rows: Panel,
+    *,
+    epochs: list[int],
+    seed: int,
+    on_epoch: Callable[[Epoch], None] | None,
+    stop: Event,
+) -> Model:
+    """Train a model again on all rows, once everything is chosen; KeyboardInterrupt if it was cut short.
+
+    Nothing is chosen here. Each member is trained anew, for as many epochs as were best for it before. What
+    was measured on rows that the network had not seen (shrinkage, forgetting, quantiles of errors) stays.
+    """
+    progress = Progress(sum(epochs), on_epoch)
+
+    def train(members: list[Member]) -> list[Trained]:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        trained = train_members(members, task.config, progress, stop)
+        if stop.is_set():  # half of a training is worth less than what there is
+            raise KeyboardInterrupt
+        return trained
+
+    allocator.release()  # of what was chosen from
+    return task.refit(model, rows, epochs, seed, train)

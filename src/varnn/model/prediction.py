@@ -1,0 +1,187 @@
+"""Fitted model + panel -> one-step predictions and intervals, in one pass that goes forward.
+
+::
+
+    rows -> chunk -> prepared (`varnn.model.pipeline`)
+         -> hidden layer and output (`varnn.network.engines.scoring`), adapted (`varnn.model.adaptation`)
+         -> prediction -> bounds (`varnn.model.intervals`)
+
+A panel goes through some rows at a time, so that what a prediction takes does not grow with the rows; what
+runs on from row to row (the adapted readout, the tracked quantiles) is carried from chunk to chunk. A stream
+(`varnn.streaming`) goes the same way with one row at a time.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn._types import DoubleArray, FloatArray, IntArray
+from varnn.data.chunks import ROWS_AT_ONCE, Chunk, chunks
+from varnn.data.panel import Panel
+from varnn.model.adaptation import Adapter, corrections
+from varnn.model.fitted import Fitted
+from varnn.model.intervals import Interval, Tracker, follow, known_error_scale
+from varnn.network.engines.scoring import Scores, score
+
+_HIDDEN_ROWS_AT_ONCE = 1 << 13  # whose hidden layers are kept: 8 MB, for 4 members of 64 units
+
+
+class PredictedChunk(NamedTuple):
+    """Some rows of a panel, predicted: n rows, E members, K hidden units, L levels."""
+
+    rows: slice  # of the panel
+    starts: IntArray  # of its series, within the chunk
+    linear: DoubleArray  # (n,): the linear prediction
+    correction: DoubleArray  # (n,): the network's, before it is shrunk
+    prediction: DoubleArray  # (n,): linear + shrinkage * correction
+    hidden: Any  # (E, n, K): the layer it was read from; None unless kept
+    lower: DoubleArray | None = None  # (n, L)
+    upper: DoubleArray | None = None
+
+    @property
+    def interval(self) -> Interval:
+        """The predictions with their bounds, which are None where no levels were asked for."""
+        return Interval(self.prediction, self.lower, self.upper)
+
+
+def predict(fitted: Fitted, panel: Panel) -> FloatArray:
+    """One-step predictions of every row, in the target's units and the panel's order: (N,)."""
+    predictions = np.empty(len(panel))
+    for chunk in predict_chunks(fitted, panel):
+        predictions[chunk.rows] = chunk.prediction
+    return predictions
+
+
+def predict_intervals(fitted: Fitted, panel: Panel, levels: DoubleArray) -> Interval:
+    """One-step predictions (N,) with intervals of some levels: bounds are (N, L)."""
+    shape = (len(panel), len(levels))
+    whole = Interval(np.empty(len(panel)), np.empty(shape), np.empty(shape))
+    for chunk in predict_chunks(fitted, panel, levels):
+        for values, some in zip(whole, chunk.interval, strict=True):
+            values[chunk.rows] = some
+    return whole
+
+
+def predict_chunks(
+    fitted: Fitted,
+    panel: Panel,
+    levels: DoubleArray | None = None,
+    *,
+    keep_hidden: bool = False,
+    most: int = ROWS_AT_ONCE,
+) -> Iterator[PredictedChunk]:
+    """Predict a panel chunk by chunk.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        The model.
+    panel : Panel
+        The rows.
+    levels : array of shape (L,), optional
+        Levels of intervals to give with the predictions.
+    keep_hidden : bool, default=False
+        Whether to give the hidden layers, too.
+    most : int, default=ROWS_AT_ONCE
+        Rows at a time; fewer where hidden layers are needed, which are large.
+    """
+    error_scale = None if levels is None else known_error_scale(fitted.error_scale)
+    tracker: Tracker | None = None
+    network = _Network(fitted, keep_hidden=keep_hidden or error_scale is not None)
+    rows = fitted.pipeline.in_chunks(
+        fitted.matched(panel), most=min(most, network.most), context=fitted.window - 1
+    )
+    for chunk, linear in rows:
+        starts, hidden, output = network(chunk)
+        correction = fitted.pipeline.scaling.restore(output)
+        prediction = linear + fitted.shrinkage * correction
+        found = PredictedChunk(chunk.rows, starts, linear, correction, prediction, hidden)
+        if error_scale is not None and levels is not None:
+            if tracker is None or not chunk.continues:
+                tracker = Tracker(error_scale, len(starts) - 1)
+            errors = panel.target[chunk.rows] - prediction
+            below, above = follow(tracker, hidden[0], errors, starts, levels)
+            found = found._replace(lower=prediction[:, None] + below, upper=prediction[:, None] + above)
+        yield found
+
+
+class ScoredChunk(NamedTuple):
+    """Some prepared rows, scored: what the network says of them, in its own units."""
+
+    rows: slice
+    hidden: Any  # (E, n, K)
+    output: DoubleArray  # (n,): mean of the members, adapted
+
+
+def score_chunks(fitted: Fitted, prepared: Panel) -> Iterator[ScoredChunk]:
+    """Score rows that are prepared already, chunk by chunk, as their hidden layers are large."""
+    network = _Network(fitted, keep_hidden=True)
+    for chunk in chunks(prepared, most=network.most, context=fitted.window - 1):
+        _, hidden, output = network(chunk)
+        yield ScoredChunk(chunk.rows, hidden, output)
+
+
+def score_rows(
+    fitted: Fitted, prepared: Panel, *, keep_memory: bool = False, keep_hidden: bool = False
+) -> Scores:
+    """Score rows that are prepared already, all at once, not adapted: by member, in the network's units."""
+    return score(
+        fitted.architecture,
+        fitted.weights,
+        prepared.inputs,
+        prepared.target,
+        prepared.first_rows,
+        fitted.window,
+        keep_memory=keep_memory,
+        keep_hidden=keep_hidden,
+    )
+
+
+def residual_memory(
+    fitted: Fitted, panel: Panel, first: int = 0, last: int | None = None
+) -> npt.NDArray[np.float32]:
+    """Residual memory that the rows ``first:last`` were predicted with: (n, E * M), member by member."""
+    last = len(panel) if last is None else last
+    memory = np.empty((last - first, fitted.n_members * fitted.architecture.memory_size), np.float32)
+    rows = fitted.pipeline.in_chunks(
+        fitted.matched(panel), most=_HIDDEN_ROWS_AT_ONCE, context=fitted.window - 1
+    )
+    for chunk, _ in rows:
+        begin, end = max(chunk.rows.start, first), min(chunk.rows.stop, last)
+        if begin < end:
+            states = score_rows(fitted, chunk.panel, keep_memory=True).memory  # (E, n, M)
+            before = chunk.rows.start - chunk.context
+            memory[begin - first : end - first] = np.concatenate(
+                list(states[:, begin - before : end - before]), axis=1
+            )
+    return memory
+
+
+class _Network:
+    """The network and its adapted readout on one chunk after the other."""
+
+    def __init__(self, fitted: Fitted, *, keep_hidden: bool) -> None:
+        self.fitted = fitted
+        self.keep_hidden = keep_hidden or fitted.adaptation is not None
+        self.adapter: Adapter | None = None
+
+    @property
+    def most(self) -> int:
+        """Rows at a time."""
+        return _HIDDEN_ROWS_AT_ONCE if self.keep_hidden else ROWS_AT_ONCE
+
+    def __call__(self, chunk: Chunk) -> tuple[IntArray, Any, DoubleArray]:
+        """Starts of the series, hidden layers (E, n, K), and the members' mean output, adapted: (n,)."""
+        fitted, context, panel = self.fitted, chunk.context, chunk.panel
+        scores = score_rows(fitted, panel, keep_hidden=self.keep_hidden)
+        outputs = scores.predictions[:, context:]
+        hidden: Any = scores.hidden[:, context:] if self.keep_hidden else None
+        starts = (panel.starts - context).clip(0)
+        output = outputs.mean(axis=0, dtype=np.float64)
+        if fitted.adaptation is not None:
+            if self.adapter is None or not chunk.continues:
+                self.adapter = Adapter(fitted.adaptation, panel.n_series)
+            output += corrections(self.adapter, hidden, outputs, panel.target[context:], starts)
+        return starts, hidden, output
