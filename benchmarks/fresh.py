@@ -12,13 +12,15 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from varnn.errors import VarnnError
 
 T = TypeVar("T")
+
+_ROOT = Path(__file__).parents[1]  # of the clone, in which the package `benchmarks` lies
 
 THREAD_SETTINGS = (
     "OMP_NUM_THREADS",
@@ -28,6 +30,32 @@ THREAD_SETTINGS = (
     "TF_NUM_INTRAOP_THREADS",
     "TF_NUM_INTEROP_THREADS",
 )
+
+
+def run_module(
+    name: str, *arguments: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m name`` of the benches in a fresh process, wherever this one works.
+
+    Parameters
+    ----------
+    name
+        Such as ``"benchmarks"``, or one of its modules.
+    arguments
+        The words after it.
+    environment
+        Variables of its environment, beside those of this process.
+
+    Examples
+    --------
+    >>> run_module("benchmarks", "--help").returncode
+    0
+    """
+    # -P keeps the working directory, and what happens to be called `benchmarks` there, off the path.
+    command = [sys.executable, "-P", "-m", name, *arguments]
+    path = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    whole = {**os.environ, **(environment or {}), "PYTHONPATH": path}
+    return subprocess.run(command, env=whole, capture_output=True, text=True, errors="replace")
 
 
 def call(function: str, *, threads: int, **arguments: Any) -> Any:
@@ -40,16 +68,15 @@ def call(function: str, *, threads: int, **arguments: Any) -> Any:
     >>> call("benchmarks.fresh:settings", threads=2)["OPENBLAS_NUM_THREADS"]
     '2'
     """
-    environment = os.environ | dict.fromkeys(THREAD_SETTINGS, str(threads))
+    environment = dict.fromkeys(THREAD_SETTINGS, str(threads))
     # Everyone runs on the processor; TensorFlow tells errors only.
     environment |= {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
-        command = [sys.executable, "-m", "benchmarks.fresh", function]
-        command += [json.dumps({"threads": threads} | arguments), str(answer)]
-        done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        asked = json.dumps({"threads": threads} | arguments)
+        done = run_module("benchmarks.fresh", function, asked, str(answer), environment=environment)
         if done.returncode != 0:
-            last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            last = done.stderr.strip().splitlines()[-1:]
             raise VarnnError(
                 f"the measurement {function} ended with code {done.returncode}: {' '.join(last)}. "
                 "Run it alone to see more."

@@ -5,7 +5,9 @@ compared, only the words around them; what a Python block prints must hold as it
 """
 
 import doctest
+import inspect
 import io
+import pydoc
 import re
 import runpy
 import shlex
@@ -19,6 +21,7 @@ import pytest
 import typer
 
 import varnn
+from varnn import baselines, datasets, evaluation, monitoring, streaming
 from varnn.cli import app as cli
 
 ROOT = Path(__file__).parents[1]
@@ -156,7 +159,25 @@ def test_the_errata_page_has_the_figures_of_the_results() -> None:
 def test_every_public_name_is_in_the_reference() -> None:
     written = "\n".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
     for name in varnn.__all__:
-        assert re.search(rf"^::: varnn\.(\w+\.)?{name}\b", written, re.MULTILINE), f"{name} has no entry"
+        assert re.search(rf"^::: varnn\.(\w+\.)*{name}\b", written, re.MULTILINE), f"{name} has no entry"
+    for room in (baselines, datasets, evaluation, monitoring, streaming):
+        for name in room.__all__:
+            thing = getattr(room, name)
+            if inspect.isclass(thing) or inspect.isfunction(thing):
+                entry = rf"^::: {room.__name__}\.{name}$"
+                assert re.search(entry, written, re.MULTILINE), f"{room.__name__}.{name} has no entry"
+
+
+def test_old_names_are_gone_and_new_ones_are_there() -> None:
+    """As the table of the changelog has them; "the same names in" a package are looked up there."""
+    text = (ROOT / "CHANGELOG.md").read_text()
+    lines = re.findall(r"^\| (.*) \| (.*) \|$", text.partition("### Migrating\n")[2], re.MULTILINE)
+    places = [[re.findall(r"`(varnn(?:\.\w+)+)`", cell) for cell in line] for line in lines]
+    assert sum(len(old) for old, _ in places) > 50
+    for (old, new), (_, words) in zip(places, lines, strict=True):
+        assert [one for one in old if pydoc.locate(one)] == []
+        there = [f"{new[0]}.{one.rpartition('.')[2]}" for one in old] if "same names in" in words else new
+        assert [one for one in there if not pydoc.locate(one)] == []
 
 
 def test_the_site_builds_without_a_warning_and_asks_no_other_host(tmp_path: Path) -> None:

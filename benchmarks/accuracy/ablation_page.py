@@ -12,12 +12,12 @@ from varnn.errors import DataError
 HEAD = """\
 # What wins, and why
 
-Made by `python -m benchmarks ablation-page` from `{source}` ({date}; {machine}). Every step from the paper's
-model to the default is one row. All are fitted on the training part (64 % in time order; 34 BIDMC records),
-choose on the validation part (16 %; 8 records) and are scored once on the test part (20 %; 11 records).
-Figures are mean squared errors in units of the target's squared range before the test part, as the paper
-prints them, times {factor}; mean ± deviation over (seeds). A model may see every label before the row it
-predicts.
+Made by `python -m benchmarks ablation-page` from `benchmarks/results/{source}` ({date}; {machine}). Every
+step from the paper's model to the default is one row. All are fitted on the training part (64 % in time
+order; 34 BIDMC records), choose on the validation part (16 %; 8 records) and are scored once on the test part
+(20 %; 11 records). Figures are mean squared errors in units of the target's squared range before the test
+part, as the paper prints them, times {factor}; mean ± deviation over (seeds). A model may see every label
+before the row it predicts.
 """
 AGAINST = """
 ## Against ARX and boosting
@@ -42,7 +42,7 @@ WHY = """
   Ridge shrinks towards the last value, so that a random walk stays one. Where validation finds the inputs
   of no use (BIDMC's 375 waveform samples), the network does not see them.
 - **Four members** are averaged.
-- **Clock** adds the time of day and week where that lowers the validation error of the first member.
+- **Calendar** adds the time of day and week where that lowers the validation error of the first member.
 - **Adapting**: the readout of each series follows its labels with a constant gain, fades back to the trained
   one, and is used only as far as it has helped lately.
 - **Peers**: each row sees what the other series just did.

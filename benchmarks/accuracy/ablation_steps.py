@@ -123,7 +123,7 @@ ABLATION_STEPS = (
     Step("averaged", "a running mean of the weights, twice the learning rate", _varnn(**BARE)),
     Step("linear part", "starts from a ridge ARX, corrects it", _varnn(**{**BARE, "linear": True})),
     Step("four members", "mean of 4 seeds", _varnn(calendar=None, adapt=None)),
-    Step("clock", "time of day and week, where validation says so", _varnn(adapt=None)),
+    Step("calendar", "time of day and week, where validation says so", _varnn(adapt=None)),
     Step("adapting", "the readout follows the labels: the default", _varnn()),
     Step("peers", "what the other series just did", _varnn(peers=True), only=("beijing", "beijing, causal")),
     Step("all rows", "validation rows too, once all is chosen", _last(), only=("appliances", "bidmc")),

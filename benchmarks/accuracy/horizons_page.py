@@ -11,18 +11,18 @@ from varnn.errors import DataError
 HEAD = """\
 # Forecasts, measured
 
-Made by `python -m benchmarks horizons-page` from `{source}` ({date}; {machine}). Each data set is cut in
-time, 64 / 16 / 20: the forecaster (`VARNNRegressor(horizon=24)`, other settings at their defaults; stations
-of Beijing see each other) is fitted on the first part, chooses on the second, and forecasts from before every
-row of the third. No forecast is told coming inputs. Figures are mean squared errors over those of
-persistence, mean ± deviation over seeds; below 1 is better than the last value.
+Made by `python -m benchmarks horizons-page` from `benchmarks/results/{source}` ({date}; {machine}). Each
+data set is cut in time, 64 / 16 / 20: the forecaster (`VARNNRegressor(horizon=24)`, other settings at their
+defaults; stations of Beijing see each other) is fitted on the first part, chooses on the second, and
+forecasts from before every row of the third. No forecast is told coming inputs. Figures are mean squared
+errors over those of persistence, mean ± deviation over seeds; below 1 is better than the last value.
 """
 NOTES = """\
 - **recursive AR** is linear in the last 24 labels, **recursive ARX** in the last 4 labels and the inputs;
   both are fed with their own predictions, and inputs stay as they were last.
 - **seasonal persistence** says what was a day before.
 - **direct linear** is the linear part of VARNN alone: a ridge regression for each step.
-- **held** is the share of outcomes within the {level:.0%} intervals of VARNN.
+- **coverage** is the share of outcomes within the {level:.0%} intervals of VARNN.
 """
 
 
@@ -45,7 +45,7 @@ def page(saved: Mapping[str, Any], source: str) -> str:
         lines.sort(key=lambda line: sum(line["of persistence"]))
         ours = next(line for line in lines if line["forecast"] == "VARNN")
         rows = [[str(line["forecast"]), *_cells(line)] for line in lines]
-        rows.append(["held", *(f"{one:.1%}" for one in ours["coverage"])])
+        rows.append(["coverage", *(f"{one:.1%}" for one in ours["coverage"])])
         text += [
             f"\n## {data.capitalize()}\n",
             f"{ours['rows']:,} rows to forecast from, {ours['seeds']} seeds; rows ahead:\n",

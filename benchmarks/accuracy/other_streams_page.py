@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 HEAD = """\
 # Other streams, out of the box
 
-Made by `python -m benchmarks other-streams-page` from `{source}` ({date}; {machine}).
+Made by `python -m benchmarks other-streams-page` from `benchmarks/results/{source}` ({date};
+{machine}).
 `VARNNRegressor()` without an argument, on {count} streams that none of its settings was chosen on: columns of
 the Appliances and Beijing files as targets of their own, picked by name before anything was fitted to them.
 Single series of {shortest:,} to {longest:,} rows, every hour or every 10 minutes, some with a daily cycle,
@@ -27,12 +28,12 @@ rows and is scored on the others. One seed.
 
 **The mean squared error is {mean:.3f} times that of the best of persistence, ARX with 4 and with 24 lags and
 boosting on 24 lags (geometric mean; the best is another one each time). It is lower on {wins} of {count}
-streams, {worst:.3f} times at worst.** Intervals of {level:.0%} held between {least:.1%} and {most:.1%} of
-the outcomes.
+streams, {worst:.3f} times at worst.** The coverage of {level:.0%} intervals is between
+{least:.1%} and {most:.1%}.
 """
 NOTES = """\
-Figures are mean squared errors over that of the best simple model, which is 1; **held** is the share of
-outcomes within the intervals, **fit** the seconds VARNN took. Trees cannot go beyond the values they were
+Figures are mean squared errors over that of the best simple model, which is 1; **coverage** is the share
+of outcomes within the intervals, **fit** the seconds VARNN took. Trees cannot go beyond the values they were
 trained on: hence the figures of boosting where the test rows are warmer than all before; what is beyond 1.75
 is not in the picture. **boosting, 24 lags** chooses its number of trees on the last fifth of its rows; **all
 rows** grows 500 on all of them.
@@ -49,7 +50,7 @@ _WORST_SHOWN = 1.75  # some simple models are hundreds of times worse somewhere
 
 
 def write(source: str | Path, output: str | Path) -> None:
-    """Write the page from a file of ``benchmarks other-streams --json``, and its figure beside it."""
+    """Write the page from a file of ``python -m benchmarks other-streams --json``, with its figure."""
     place = Path(output)
     picture = place.with_suffix(".svg")
     try:
@@ -100,7 +101,7 @@ def page(saved: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], source: s
         most=max(line["coverage"] for line in lines),
     )
     names = [OURS, *SIMPLE]
-    rows = [["stream", "inputs", *names, "held", "fit, s"], ["---", *["---:"] * (len(names) + 3)]]
+    rows = [["stream", "inputs", *names, "coverage", "fit, s"], ["---", *["---:"] * (len(names) + 3)]]
     for line in lines:
         best = line["mse"][line["best simple"]]
         ratios = [f"{line['mse'][name] / best:.3g}" for name in names]

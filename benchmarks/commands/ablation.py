@@ -10,7 +10,7 @@ from benchmarks.commands.options import DataSets, Json, kept_in, picked, words_f
 
 def ablation(
     data: DataSets = None,
-    steps: Annotated[str | None, typer.Option(help="Rungs, separated by semicolons; default: all.")] = None,
+    steps: Annotated[str | None, typer.Option(help="Steps, separated by semicolons; default: all.")] = None,
     seeds: Annotated[int, typer.Option(help="Seeds of each step that draws.", min=1)] = 3,
     workers: Annotated[int, typer.Option(help="Fits at a time.", min=1)] = 1,
     cache: Annotated[Path, typer.Option(help="Folder where finished fits are kept.")] = Path(

@@ -33,7 +33,7 @@ def other_streams(
         def on_done(one: bench.Found) -> None:
             found.append(one)
             words_for(json_path).print(
-                f"{one.stream}: {one.ratio:.3f} of {one.best_simple}, {one.coverage:.1%} held, "
+                f"{one.stream}: {one.ratio:.3f} of {one.best_simple}, coverage {one.coverage:.1%}, "
                 f"{one.seconds:.0f} s"
             )
             if kept is not None:
@@ -46,7 +46,9 @@ def other_streams(
 
 
 def other_streams_page(
-    file: Annotated[Path, typer.Argument(help="File written by `benchmarks other-streams --json`.")],
+    file: Annotated[
+        Path, typer.Argument(help="File written by `python -m benchmarks other-streams --json`.")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Markdown page to write.")],
 ) -> None:
     """Turn saved errors on other streams into their page."""

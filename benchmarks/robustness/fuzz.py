@@ -6,8 +6,6 @@ the checks of contents that are tested, not the checksum.
 """
 
 import json
-import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -17,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.fresh import run_module
 from benchmarks.record import Measured, Row, significant
 from benchmarks.robustness.damage import DAMAGES, RAW
 from benchmarks.robustness.fuzz_case import LARGE, MEGABYTES, NAN, OUTCOMES, READY, SECONDS, SLOW, rows_for
@@ -116,7 +115,7 @@ def _snapshots(model: VARNNRegressor) -> dict[str, bytes]:
         for name, start in (("a", 0), ("b", half)):
             group[name].predict(panel.inputs[start + row], time=moments[row])
             group[name].observe(panel.target[start + row])
-    taken = {"fleet": fleet.snapshot(), "companions" if model.peers else "streams": group.snapshot()}
+    taken = {"fleet": fleet.snapshot(), "linked" if model.peers else "streams": group.snapshot()}
     if model.peers:
         return taken
     live = model.stream()
@@ -130,15 +129,8 @@ def _snapshots(model: VARNNRegressor) -> dict[str, bytes]:
 
 def _read_some(folder: Path, sources: list[str], first: int, count: int, found: Found) -> int:
     """Read files in a process of its own; give the number of the next."""
-    words = [
-        "-m",
-        "benchmarks.robustness.fuzz_case",
-        str(folder),
-        json.dumps(sources),
-        str(first),
-        str(count),
-    ]
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    words = (str(folder), json.dumps(sources), str(first), str(count))
+    done = run_module("benchmarks.robustness.fuzz_case", *words)
     ready, *lines = done.stdout.splitlines() or [""]
     if ready != READY:
         last = " ".join(done.stderr.strip().splitlines()[-1:])

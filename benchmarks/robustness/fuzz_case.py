@@ -82,7 +82,7 @@ def numbers_of_snapshot(kind: str, model: VARNNRegressor, blob: bytes) -> list[f
             found.append(live.predict(panel.inputs[both + row], time=_time(panel, row)))
             found.append(live.observe(panel.target[both + row]))
         return [float(one) for values in found for one in np.ravel(values)]
-    group = (LinkedStreams if kind == "companions" else Streams).restore(model, blob)
+    group = (LinkedStreams if kind == "linked" else Streams).restore(model, blob)
     return [
         one
         for row in range(3)

@@ -109,7 +109,7 @@ class _Laboratory:
         }
 
     def _errors(self, change: Change, *, keep: bool = False) -> tuple[DoubleArray, BoolArray]:
-        """Give errors of the rows after each place, and whether intervals held; ``keep`` its own row too."""
+        """Give errors after each place, and which rows intervals cover; ``keep`` its own row too."""
         inputs, labels = self.inputs.copy(), self.labels.copy()
         for x, y in zip(inputs, labels, strict=True):
             change(x, y, _LEAD)
@@ -153,8 +153,8 @@ def _of_peers(*, members: int, training: int, places: int) -> list[Row]:
                 answer: Any = model.predict(glitch, interval=LEVEL)
                 misses = (rows.target - answer.prediction).reshape(3, length)[1:, _LEAD + 1 :]
                 into.append(misses)
-            held = (answer.lower <= rows.target) & (rows.target <= answer.upper)
-            covered.append(held.reshape(3, length)[1:, _LEAD + 1 :])
+            covers = (answer.lower <= rows.target) & (rows.target <= answer.upper)
+            covered.append(covers.reshape(3, length)[1:, _LEAD + 1 :])
         found.append(
             _glitch_row(
                 "peers",

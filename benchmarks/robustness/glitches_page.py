@@ -38,7 +38,7 @@ GLITCHES = """\
 ## Glitches
 
 Root mean squared error of the next 25 rows over that without the glitch, whose own row does not count,
-and the share of the next 200 rows that 90 % intervals hold. `arx` is an autoregressive process, `walk` a
+and the coverage of 90 % intervals on the next 200 rows. `arx` is an autoregressive process, `walk` a
 random walk, both with inputs; `pulses` is mostly still, with real jumps; of `peers`, two series see a
 third, which has the glitch.
 """

@@ -9,8 +9,8 @@ from benchmarks.speed.targets import TARGETS
 HEAD = """\
 # Performance
 
-Made by `python -m benchmarks page` from the files in `benchmarks/`; every figure below is a line in one of
-them. Contenders take turns within one run, each with the number of threads stated, and medians are
+Made by `python -m benchmarks page` from the files in `benchmarks/results/`; every figure below is a line in
+one of them. Contenders take turns within one run, each with the number of threads stated, and medians are
 shown: over all calls, and of each contender's best round. Ratios and rates are those of the best
 rounds, because other work on the machine interrupts long calls more than short ones, and would flatter
 whoever is fast. Microseconds are those of one machine on one day: trust the ratios.

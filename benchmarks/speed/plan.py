@@ -59,4 +59,4 @@ def plan(bench: str, *, threads: Sequence[int], rounds: int) -> Iterator[Run]:
     for count in threads:
         for title, function, arguments in listed[bench]:
             many = f"{count} thread{'s' if count > 1 else ''}"
-            yield Run(f"{title}, {many}", f"benchmarks.{function}", arguments, count)
+            yield Run(f"{title}, {many}", f"benchmarks.speed.{function}", arguments, count)

@@ -26,7 +26,7 @@ SHOWN = (1, 3, 6, 12, 24)  # rows ahead, in the text
 QUARTILES = {0.25: "an easy day", 0.5: "a usual day", 0.75: "a hard day"}
 DESCRIBED = (
     "PM2.5 at a station in Beijing on three pairs of days: the truth, and from the midnight between them a "
-    "forecast of 24 hours with its 90 % band, which widens with the distance."
+    "forecast of 24 hours with its 90 % band, which widens step by step."
 )
 
 Marks = BoolArray
@@ -102,13 +102,13 @@ def in_figures(
     scored: Marks,
     band: tuple[DoubleArray, DoubleArray],
 ) -> str:
-    """Give errors over those of persistence, and how many outcomes the intervals held."""
+    """Give errors over those of persistence, and the coverage of the intervals."""
     known = scored[:, None] & ~np.isnan(truth)
 
-    def by_distance(values: npt.NDArray[np.generic]) -> DoubleArray:
+    def by_step(values: npt.NDArray[np.generic]) -> DoubleArray:
         return np.asarray(np.nanmean(np.where(known, values, np.nan), axis=0))
 
-    last = by_distance(np.square(truth - persistence_ahead(rows, HORIZON)))
+    last = by_step(np.square(truth - persistence_ahead(rows, HORIZON)))
     forecasts = {
         "VARNN": forecaster.historical_forecasts(rows),
         "its linear part alone": forecaster.linear_alone().historical_forecasts(rows),
@@ -116,10 +116,10 @@ def in_figures(
     }
     lines = [f"{'rows ahead':24}" + "".join(f"{one:>8}" for one in SHOWN)]
     for name, values in forecasts.items():
-        ratios = by_distance(np.square(truth - values)) / last
+        ratios = by_step(np.square(truth - values)) / last
         lines.append(f"{name:24}" + "".join(f"{ratios[one - 1]:8.3f}" for one in SHOWN))
-    held = by_distance((band[0] <= truth) & (truth <= band[1]))
-    lines.append(f"{'held by 90 % intervals':24}" + "".join(f"{held[one - 1]:8.1%}" for one in SHOWN))
+    coverage = by_step((band[0] <= truth) & (truth <= band[1]))
+    lines.append(f"{'coverage at 90 %':24}" + "".join(f"{coverage[one - 1]:8.1%}" for one in SHOWN))
     return "\n".join(lines) + "\n"
 
 

@@ -6,17 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.accuracy import ablation
-from benchmarks.accuracy import ablation_page as ablation_page
+from benchmarks.accuracy import ablation, ablation_page
 from benchmarks.accuracy.ablation import AblationScore
 from benchmarks.accuracy.ablation_steps import ABLATION_STEPS, Step, joined
-from tests.cli.test_commands import run as run_cli
+from benchmarks.fresh import run_module
 from varnn.data.panel import Panel
 from varnn.errors import DataError
 from varnn.evaluation.protocols import Parts, cut
 
 ROOT = Path(__file__).parents[2]
-LADDER = ROOT / "benchmarks" / "ladder.json"
+COMMITTED = ROOT / "benchmarks" / "results" / "ablation.json"
 
 
 @pytest.fixture
@@ -27,7 +26,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
     return made
 
 
-def test_a_rung_is_scored_on_labelled_test_rows(parts: Parts) -> None:
+def test_a_step_is_scored_on_labelled_test_rows(parts: Parts) -> None:
     one = ablation.score("appliances", "ARX", 2025)
     rows = ablation.scored_rows(parts)
     assert len(one.predictions) == rows.sum() == 80
@@ -40,13 +39,13 @@ def test_lines_compare_every_seed_with_arx(parts: Parts) -> None:
     truth = parts.lead_in.target[ablation.scored_rows(parts)]
     noise = np.random.default_rng(1).normal(size=(3, len(truth)))
 
-    def climbed(step: str, seed: int, error: float, row: int) -> AblationScore:
+    def scored(step: str, seed: int, error: float, row: int) -> AblationScore:
         predictions = truth + error * noise[row]
         mse = float(np.mean((error * noise[row]) ** 2)) / parts.unit**2
         return AblationScore(step, seed, mse, 1.0, 100.0 + seed, predictions)
 
-    every = [climbed("persistence", 2025, 2.0, 0), climbed("ARX", 2025, 1.0, 0)]
-    every += [climbed("adapting", 2025, 0.5, 1), climbed("adapting", 2026, 0.6, 2)]
+    every = [scored("persistence", 2025, 2.0, 0), scored("ARX", 2025, 1.0, 0)]
+    every += [scored("adapting", 2025, 0.5, 1), scored("adapting", 2026, 0.6, 2)]
     lines = {line["step"]: line for line in ablation.result({"appliances": every})["lines"]}
     assert lines["adapting"]["seeds"] == 2
     assert lines["adapting"]["against ARX"] < -0.5
@@ -55,7 +54,7 @@ def test_lines_compare_every_seed_with_arx(parts: Parts) -> None:
     assert lines["adapting"]["memory"] == 2126.0
 
 
-def test_a_second_climb_takes_what_the_first_left(
+def test_a_second_run_takes_what_the_first_left(
     parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = ablation.score("appliances", "persistence", 2025)
@@ -67,7 +66,7 @@ def test_a_second_climb_takes_what_the_first_left(
     assert isinstance(ABLATION_STEPS[0], Step)
 
 
-def test_the_last_rungs_are_fitted_to_training_and_validation_rows(
+def test_the_last_steps_are_fitted_to_training_and_validation_rows(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("varnn.fitting.settings.STEPS", 20)
@@ -88,12 +87,11 @@ def test_a_wrong_file_or_name_is_refused_in_words(tmp_path: Path) -> None:
     wrong.write_text("{}")
     with pytest.raises(DataError, match="is no file of `python -m benchmarks ablation"):
         ablation_page.write(wrong, tmp_path / "page.md")
-    result = run_cli("bench", "ladder", "--data", "titanic")
-    assert result.returncode == 2
+    result = run_module("benchmarks", "ablation", "--data", "titanic")
+    assert result.returncode == 2 and "appliances" in result.stderr
 
 
-@pytest.mark.skipif(not LADDER.exists(), reason="no scores are committed as benchmarks/results/ablation.json")
 def test_the_page_shows_the_committed_scores() -> None:
-    saved = json.loads(LADDER.read_text())
-    made = ablation_page.page(saved, saved["lines"], LADDER.name)
+    saved = json.loads(COMMITTED.read_text())
+    made = ablation_page.page(saved, saved["lines"], COMMITTED.name)
     assert (ROOT / "docs" / "wins.md").read_text() == made

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks.__main__ import app
 from benchmarks.accuracy import coverage, coverage_page
 from benchmarks.accuracy.coverage import ADAPTIVE, CONSTANT, LEVELS, OURS, Case, Found
 from benchmarks.accuracy.coverage_peers import (
@@ -25,12 +26,11 @@ from benchmarks.accuracy.coverage_peers import (
 from benchmarks.record import Measured, Row, read, save
 from tests.cases import random_panel
 from varnn import VARNNRegressor, datasets, evaluation
-from varnn.cli.app import app
 from varnn.data.preparation import split_in_time
 from varnn.errors import DataError
 
 ROOT = Path(__file__).parents[2]
-COMMITTED = ROOT / "benchmarks" / "coverage.json"
+COMMITTED = ROOT / "benchmarks" / "results" / "coverage.json"
 PAGE = ROOT / "docs" / "intervals-measured.md"
 
 
@@ -224,7 +224,7 @@ def test_other_figures_are_refused(tmp_path: Path) -> None:
 def test_the_command_shows_and_saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.fresh.call", fake)
     out = tmp_path / "a.json"
-    arguments = ["bench", "coverage", "--data", "bidmc; synthetic, drift", "--seeds", "1", "--json", str(out)]
+    arguments = ["coverage", "--data", "bidmc; synthetic, drift", "--seeds", "1", "--json", str(out)]
     done = CliRunner().invoke(app, arguments, env={"COLUMNS": "400"})
     assert done.exit_code == 0, done.output
     assert "synthetic, drift | 1,200 | 90.0" in done.output
@@ -233,13 +233,12 @@ def test_the_command_shows_and_saves(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "coverage bidmc",
         "coverage synthetic, drift",
     ]
-    done = CliRunner().invoke(app, ["bench", "coverage-page", str(out), "-o", str(tmp_path / "p.md")])
+    done = CliRunner().invoke(app, ["coverage-page", str(out), "-o", str(tmp_path / "p.md")])
     assert done.exit_code == 0, done.output
-    done = CliRunner().invoke(app, ["bench", "coverage", "--data", "moon"])
+    done = CliRunner().invoke(app, ["coverage", "--data", "moon"])
     assert "data must be one of" in str(done.exception)
 
 
-@pytest.mark.skipif(not COMMITTED.is_file(), reason="no benchmarks/results/coverage.json")
 def test_the_committed_page_is_what_the_committed_figures_give() -> None:
     saved = read(COMMITTED)
     assert PAGE.read_text() == coverage_page.page(saved, COMMITTED.name, f"{PAGE.stem}.svg")

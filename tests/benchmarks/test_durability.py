@@ -68,12 +68,12 @@ def test_nonsense_is_counted() -> None:
 def test_the_committed_figures_are_those_of_the_page() -> None:
     root = Path(__file__).parents[2]
     page = (root / "docs" / "how-to" / "durable-streams.md").read_text()
-    kills = json.loads((root / "benchmarks" / "kills.json").read_text())
+    kills = json.loads((root / "benchmarks" / "results" / "kills.json").read_text())
     total = kills["kills"]["total"]
     assert kills["complete"]
     assert f"{total['kills']} kills" in page
     assert [total[name] for name in ("lost", "doubled", "torn", "differing")] == [0, 0, 0, 0]
     assert kills["malformed"]["answers that are JSON"] == kills["malformed"]["lines"] >= 50_000
-    store = json.loads((root / "benchmarks" / "store.json").read_text())
+    store = json.loads((root / "benchmarks" / "results" / "store.json").read_text())
     for row in store["speed"]:
         assert f"{row['lines a second']:,.0f}" in page

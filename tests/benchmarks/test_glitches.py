@@ -5,13 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.fresh import run_module
 from benchmarks.record import Row, Saved, read, save
 from benchmarks.robustness import glitches, glitches_page, rough
-from tests.cli.test_commands import run as run_cli
 from varnn.errors import DataError
 
 ROOT = Path(__file__).parents[2]
-SAVED = ROOT / "benchmarks" / "glitches.json"
+RESULTS = ROOT / "benchmarks" / "results"
+SAVED = RESULTS / "glitches.json"
 
 
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,7 +31,7 @@ def test_every_glitch_and_shift_is_scored(monkeypatch: pytest.MonkeyPatch) -> No
     one = next(
         row for row in shifts.rows if (row["stream"], row["what"], row["size"]) == ("arx", "shift", 10)
     )
-    assert 2 <= float(one["rows until followed"] or 0) < 50  # it cannot be inputs_known_before
+    assert 2 <= float(one["rows until followed"] or 0) < 50  # it cannot be known before
 
 
 def test_rough_streams_are_what_they_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +100,7 @@ def test_figures_of_before_stand_in_brackets(tmp_path: Path) -> None:
 
 
 def test_a_wrong_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="must be those of `python -m benchmarks glitches`"):
-        glitches_page.write(ROOT / "benchmarks" / "robustness.json", tmp_path / "page.md")
-    refused = run_cli("bench", "glitches", "--rows", "10")
+    with pytest.raises(DataError, match="must be those of the bench `glitches`"):
+        glitches_page.write(RESULTS / "robustness.json", tmp_path / "page.md")
+    refused = run_module("benchmarks", "glitches", "--rows", "10")
     assert refused.returncode == 2

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy import horizons, horizons_page
+from benchmarks.fresh import run_module
 from tests.cases import random_panel
-from tests.cli.test_commands import run as run_cli
 from varnn.errors import DataError
 from varnn.evaluation.protocols import cut
 
 ROOT = Path(__file__).parents[2]
-SAVED = ROOT / "benchmarks" / "horizons.json"
+SAVED = ROOT / "benchmarks" / "results" / "horizons.json"
 
 
-def test_one_fit_is_scored_at_each_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_fit_is_scored_at_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("varnn.fitting.settings.STEPS", 20)
     monkeypatch.setattr("varnn.fitting.settings.EPOCHS", 1)
     monkeypatch.setattr("benchmarks.accuracy.ablation.cut_dataset", lambda name: cut(random_panel([400])))
@@ -47,5 +47,5 @@ def test_a_wrong_file_or_name_is_refused(tmp_path: Path) -> None:
     wrong.write_text("{}")
     with pytest.raises(DataError, match="no file of"):
         horizons_page.write(wrong, tmp_path / "page.md")
-    refused = run_cli("bench", "horizons", "--data", "moon")
+    refused = run_module("benchmarks", "horizons", "--data", "moon")
     assert refused.returncode == 2 and "appliances" in refused.stderr

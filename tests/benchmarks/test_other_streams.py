@@ -6,21 +6,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.accuracy import other_streams as streams
-from benchmarks.accuracy import other_streams_page as streams_page
+from benchmarks.accuracy import other_streams, other_streams_page
+from benchmarks.fresh import run_module
 from tests.cases import random_panel
-from tests.cli.test_commands import run as run_cli
 from varnn.errors import ConfigError, DataError
 
 ROOT = Path(__file__).parents[2]
-SAVED = ROOT / "benchmarks" / "streams.json"
+SAVED = ROOT / "benchmarks" / "results" / "other-streams.json"
 QUICK = {"epochs": 1, "ensemble": 1, "hidden_size": 8}
 
 
 def test_every_model_sees_the_first_rows_and_is_scored_on_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     panel = random_panel([500], missing=0.1)
-    monkeypatch.setattr(streams.Stream, "panel", lambda self: panel)
-    found = streams.Found(**streams.measure(threads=1, name="O3, Huairou", settings=QUICK))
+    monkeypatch.setattr(other_streams.Stream, "panel", lambda self: panel)
+    found = other_streams.Found(**other_streams.measure(threads=1, name="O3, Huairou", settings=QUICK))
     last = slice(400, 500)
     known = ~np.isnan(panel.target[last])
     assert found.scored == known.sum() and found.rows == 500
@@ -30,26 +29,26 @@ def test_every_model_sees_the_first_rows_and_is_scored_on_the_last(monkeypatch: 
         filled[row] = filled[row - 1] if np.isnan(filled[row]) else filled[row]
     errors = (filled[399:499] - panel.target[last])[known]
     assert found.mse["persistence"] == pytest.approx(np.mean(errors**2))
-    assert set(found.mse) == {*streams.SIMPLE, "VARNN"} and 0 < found.coverage <= 1
-    assert found.ratio == found.mse["VARNN"] / min(found.mse[name] for name in streams.SIMPLE)
+    assert set(found.mse) == {*other_streams.SIMPLE, "VARNN"} and 0 < found.coverage <= 1
+    assert found.ratio == found.mse["VARNN"] / min(found.mse[name] for name in other_streams.SIMPLE)
 
 
 def test_a_stream_is_a_column_of_one_series(data_folder: Path) -> None:
-    panel = next(one for one in streams.STREAMS if one.name == "NO2, Guanyuan").panel()
+    panel = next(one for one in other_streams.STREAMS if one.name == "NO2, Guanyuan").panel()
     assert panel.n_series == 1 and len(panel) == 35_064
     assert panel.input_names == ("O3", "TEMP", "PRES", "DEWP", "RAIN", "WSPM") and panel.target_name == "NO2"
     assert 0 < np.isnan(panel.target).mean() < 0.1  # what is missing stays missing
 
 
 def test_the_page_shows_the_committed_scores(tmp_path: Path) -> None:
-    streams_page.write(SAVED, tmp_path / "other-streams.md")
+    other_streams_page.write(SAVED, tmp_path / "other-streams.md")
     assert (ROOT / "docs" / "other-streams.md").read_text() == (tmp_path / "other-streams.md").read_text()
     assert "currentColor" in (tmp_path / "other-streams.svg").read_text()
 
 
 def test_the_default_does_not_lose_out_of_the_box() -> None:
     saved = json.loads(SAVED.read_text())
-    assert [line["stream"] for line in saved["lines"]] == [one.name for one in streams.STREAMS]
+    assert [line["stream"] for line in saved["lines"]] == [one.name for one in other_streams.STREAMS]
     assert saved["geometric mean"] < 1
 
 
@@ -57,10 +56,10 @@ def test_a_wrong_file_or_name_is_refused(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.json"
     wrong.write_text("{}")
     with pytest.raises(DataError, match="no file of"):
-        streams_page.write(wrong, tmp_path / "page.md")
+        other_streams_page.write(wrong, tmp_path / "page.md")
     with pytest.raises(ConfigError, match="there is no stream 'moon'"):
-        streams.measure(threads=1, name="moon")
-    refused = run_cli("bench", "streams", "--streams", "moon")
+        other_streams.measure(threads=1, name="moon")
+    refused = run_module("benchmarks", "other-streams", "--streams", "moon")
     assert refused.returncode == 2 and "Huairou" in refused.stderr
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -192,8 +193,14 @@ def on_a_terminal(folder: Path, words: list[str], environment: dict[str, str]) -
     return said.decode()
 
 
-def test_the_shell_can_complete_commands() -> None:
-    varnn = str(Path(sys.executable).with_name("varnn"))
+def test_the_shell_can_complete_commands(tmp_path: Path) -> None:
+    """Through a console script such as pip makes of what pyproject.toml names."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    module, _, function = project["scripts"]["varnn"].partition(":")
+    script = tmp_path / "varnn"
+    script.write_text(f"#!{sys.executable}\nfrom {module} import {function}\n{function}()\n")
+    script.chmod(0o755)
+    varnn = str(script)
     # What --show-completion prints; that itself looks for the shell it was called from.
     source = os.environ | {"_VARNN_COMPLETE": "source_bash"}
     shown = subprocess.run([varnn], capture_output=True, text=True, env=source, check=True)

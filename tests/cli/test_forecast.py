@@ -74,7 +74,7 @@ def test_a_backtest_in_words_and_for_programs(folder: Path, monkeypatch: pytest.
     monkeypatch.setattr("varnn.fitting.settings.EPOCHS", 1)
     asked = ["forecast", str(folder / "house.csv"), "--target", "load", "--horizon", "3", "--backtest"]
     shown = CliRunner().invoke(app, asked).output
-    assert "80 test rows" in shown and "recursive ARX" in shown and "held by 90%" in shown
+    assert "80 test rows" in shown and "recursive ARX" in shown and "coverage of 90% intervals" in shown
     assert "40 test rows" in CliRunner().invoke(app, [*asked, "--max-rows", "200"]).output
     facts = json.loads(CliRunner().invoke(app, [*asked, "--json", "--known", "plan"]).stdout)
     assert facts["rows"] == 80 and len(facts["mse"]["VARNN"][0]) == 3

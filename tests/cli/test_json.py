@@ -9,22 +9,15 @@ from typing import Any
 import pytest
 import typer
 
+from benchmarks.__main__ import app as benches
+from benchmarks.fresh import run_module
 from varnn.cli.app import app, main
 from varnn.datasets import store
 from varnn.paper.published import DATASETS
 
 Run = Callable[..., tuple[int, str, str]]
 
-WITHOUT = {
-    "stream": "it speaks JSON anyway",
-    "bench page": "it turns JSON into a page",
-    "bench robustness-page": "it turns JSON into a page",
-    "bench ladder-page": "it turns JSON into a page",
-    "bench coverage-page": "it turns JSON into a page",
-    "bench horizons-page": "it turns JSON into a page",
-    "bench streams-page": "it turns JSON into a page",
-    "bench glitches-page": "it turns JSON into a page",
-}
+WITHOUT = {"stream": "it speaks JSON anyway"}
 
 
 @pytest.fixture
@@ -42,7 +35,9 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> R
     return once
 
 
-def test_every_command_has_json_or_a_reason_not_to() -> None:
+def without_json(app: typer.Typer) -> list[str]:
+    """List the commands that do not know ``--json``."""
+
     def without(command: Any, path: str) -> list[str]:
         children = getattr(command, "commands", {})
         if children:
@@ -51,7 +46,16 @@ def test_every_command_has_json_or_a_reason_not_to() -> None:
             ]
         return [] if any("--json" in one.opts for one in command.params) else [path]
 
-    assert sorted(without(typer.main.get_command(app), "")) == sorted(WITHOUT)
+    return without(typer.main.get_command(app), "")
+
+
+def test_every_command_has_json_or_a_reason_not_to() -> None:
+    assert sorted(without_json(app)) == sorted(WITHOUT)
+
+
+def test_every_bench_has_json_and_what_has_none_makes_a_page_of_it() -> None:
+    assert len(without_json(benches)) > 5
+    assert [name for name in without_json(benches) if not name.endswith("page")] == []
 
 
 def test_the_demonstration_as_json(run: Run, tmp_path: Path) -> None:
@@ -123,14 +127,15 @@ def test_data_sets_that_are_here_as_json(run: Run, data_folder: Path) -> None:
     assert json.loads(out)["fetched"] is False
 
 
-def test_measurements_as_json_go_to_a_file_or_alone_to_standard_output(run: Run, tmp_path: Path) -> None:
-    measure = ("bench", "robustness", "--kinds", "drift", "--strengths", "1", "--seeds", "1")
+def test_measurements_as_json_go_to_a_file_or_alone_to_standard_output(tmp_path: Path) -> None:
+    measure = ("robustness", "--kinds", "drift", "--strengths", "1", "--seeds", "1")
     small = ("--rows", "300", "--workers", "1")
-    code, out, error = run(*measure, *small, "--json", "-")
-    assert code == 0, error
-    content = json.loads(out)
+    done = run_module("benchmarks", *measure, *small, "--json", "-")
+    assert done.returncode == 0, done.stderr
+    content = json.loads(done.stdout)
     assert content["complete"]
     assert content["measured"][0]["rows"]
-    code, out, error = run(*measure, *small, "--json", tmp_path / "nowhere" / "figures.json")
-    assert (code, out) == (2, "")
-    assert "does not exist" in error
+    nowhere = tmp_path / "nowhere" / "figures.json"
+    done = run_module("benchmarks", *measure, *small, "--json", str(nowhere))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "does not exist" in done.stderr

@@ -196,7 +196,7 @@ def test_pieces_of_wild_rows_are_predicted_as_the_whole(model: VARNNRegressor) -
     np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-3)
 
 
-def test_companions_give_what_a_batch_gives_after_a_glitch(peers: VARNNRegressor) -> None:
+def test_linked_streams_give_what_a_batch_gives_after_a_glitch(peers: VARNNRegressor) -> None:
     panel = panel_of_peers(TRAINING, TRAINING + 300, glitch=5e3)
     batch, live = peers.predict(panel).reshape(3, -1), LinkedStreams(peers)
     for name in "abc":
@@ -299,7 +299,9 @@ def test_inputs_beyond_what_a_panel_takes_are_refused(model: VARNNRegressor, x: 
 
 
 @pytest.mark.parametrize("wild", [{"y": 1e308}, {"x": [1.7e308, 0.0]}])
-def test_a_refused_row_leaves_no_trace_among_companions(peers: VARNNRegressor, wild: dict[str, Any]) -> None:
+def test_a_refused_row_leaves_no_trace_among_linked_streams(
+    peers: VARNNRegressor, wild: dict[str, Any]
+) -> None:
     live = LinkedStreams(peers)
     for name in "ab":
         live[name] = live.begin()

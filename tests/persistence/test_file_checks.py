@@ -15,11 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 import varnn
+from benchmarks.__main__ import app
 from benchmarks.robustness import fuzz
 from benchmarks.robustness.damage import packed
 from benchmarks.robustness.fuzz_case import Source
 from varnn import Panel, Stream, VARNNRegressor
-from varnn.cli.app import app
 from varnn.errors import ModelFileError
 from varnn.estimator._settings import plain_settings
 from varnn.persistence import model_file
@@ -101,7 +101,7 @@ MODELS: dict[str, tuple[str, Change, str]] = {
     "no memory to accumulate": ("paper model", put("architecture/residual", "none"), "does not have"),
     "forgetting of two": ("far model", put("adaptation", [2.0, 1.0]), "'adaptation'"),
     "no noise": ("far model", put("adaptation", [0.99, 0.0]), "'adaptation'"),
-    "a error_scale below zero": ("far model", put("spread", -1.0), "'spread'"),
+    "an error scale below zero": ("far model", put("spread", -1.0), "'spread'"),
     "a history of words": ("far model", put("summary/history", [{"loss": "low"}]), "'history'"),
     "a card of a thousand layers": ("far model", put("summary", json.loads("[" * 900 + "]" * 900)), "deep"),
     "settings of words": ("far model", put("settings", "none"), "'settings'"),
@@ -182,20 +182,20 @@ SNAPSHOTS: dict[str, tuple[str, Change, str]] = {
     "sizes below zero": ("default stream", fill("tracker", -1.0), "'tracker'"),
     "squares below zero": ("default stream", fill("adapter", -1.0), "'adapter'"),
     "neither seen nor unseen": ("default stream", fill("recipe", 0.5), "says neither yes nor no"),
-    "the time of a clock that is none": ("far stream", put("time", "soon"), "time must be a timestamp"),
+    "a time that is none": ("far stream", put("time", "soon"), "time must be a timestamp"),
     "rows below zero": ("far stream", fill("recent.seen", -1), "'recent.seen'"),
-    "a sum of words": ("peers companions", put("total", ["a"] * 5), "'total'"),
+    "a sum of words": ("peers linked", put("total", ["a"] * 5), "'total'"),
     "series that are none": ("default streams", put("series", ["a", 2]), "'series'"),
     "a series that is missing": ("default streams", put("series", ["a", "b", "c"]), "'2' is missing"),
-    "a moment of words": ("peers companions", put("now", ["time", "now"]), "'now'"),
-    "a moment of another kind": ("peers companions", put("now", ["age", 1]), "'now'"),
-    "too few moments": ("peers companions", put("moments", []), "not those of its series"),
+    "a moment of words": ("peers linked", put("now", ["time", "now"]), "'now'"),
+    "a moment of another kind": ("peers linked", put("now", ["age", 1]), "'now'"),
+    "too few moments": ("peers linked", put("moments", []), "not those of its series"),
     "what a stranger brought": (
-        "peers companions",
+        "peers linked",
         put("brought", {"z": [0.0] * 5}),
         "not those of its series",
     ),
-    "too little brought": ("peers companions", put("brought", {"a": [0.0]}), "five numbers"),
+    "too little brought": ("peers linked", put("brought", {"a": [0.0]}), "five numbers"),
 }
 LIES = {**MODELS, **SNAPSHOTS}
 
@@ -231,7 +231,7 @@ def test_some_hundred_damaged_files_end_well() -> None:
 
 
 def test_the_bench_of_damaged_files_leaves_figures(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["bench", "fuzz", "--files", "40", "--json", str(tmp_path / "fuzz.json")])
+    done = CliRunner().invoke(app, ["fuzz", "--files", "40", "--json", str(tmp_path / "fuzz.json")])
     assert done.exit_code == 0, done.output
     saved = json.loads((tmp_path / "fuzz.json").read_text())
     assert saved["complete"] and {one["name"] for one in saved["measured"]} == {
@@ -352,5 +352,5 @@ def test_restoring_needs_the_right_kind(sources: dict[str, Source]) -> None:
     with pytest.raises(ModelFileError):
         Stream.restore(model, blobs["default streams"])
     with pytest.raises(ModelFileError):
-        LinkedStreams.restore(sources["peers companions"].model, blobs["default streams"])
+        LinkedStreams.restore(sources["peers linked"].model, blobs["default streams"])
     assert isinstance(model, VARNNRegressor)

@@ -113,8 +113,8 @@ def test_a_model_is_looked_at_closely() -> None:
     assert "with its 90 % intervals" in page
     lead_in, scored = result.parts.lead_in, result.parts.scored()
     found = kept["ours"].predict(lead_in, interval=0.9)
-    held = ((found.lower <= lead_in.target) & (lead_in.target <= found.upper))[scored]
-    assert f"Of 90 % intervals {100 * held.mean():.1f} % held." in page
+    covered = ((found.lower <= lead_in.target) & (lead_in.target <= found.upper))[scored]
+    assert f"The coverage of 90 % intervals is {100 * covered.mean():.1f} %." in page
     assert "<dt>memory_size</dt><dd>5</dd>" in page
     assert "<dt>window used</dt><dd>24</dd>" in page
 
@@ -147,8 +147,8 @@ def test_of_very_many_test_rows_the_latest_are_looked_at(monkeypatch: pytest.Mon
     found = kept["ours"].predict(result.parts.lead_in.latest(260), interval=0.9)
     rows = result.parts.lead_in.latest(260)
     shown = np.isin(rows.rows, latest.rows) & ~np.isnan(rows.target)
-    held = ((found.lower <= rows.target) & (rows.target <= found.upper))[shown]
-    assert f"Of 90 % intervals {100 * held.mean():.1f} % held." in page
+    covered = ((found.lower <= rows.target) & (rows.target <= found.upper))[shown]
+    assert f"The coverage of 90 % intervals is {100 * covered.mean():.1f} %." in page
 
 
 def test_too_few_rows_to_diagnose_still_make_a_page() -> None:

@@ -120,17 +120,17 @@ def forecast(
     understood = _table.read(data, how, fitted=None if model is None else model.fitted_)
     words = console(stderr=True, quiet=as_json or (output == STANDARD and not backtest))
     words.print(understood.in_words(), markup=False)
-    inputs_known_before = listed(known) or []
+    known_inputs = listed(known) or []
     roles, facts, panel = understood.roles, understood.facts(), understood.panel
     del understood  # so that rows may go that are not learnt from
     if backtest:
         panel = latest_rows(panel, max_rows or max(1, _TARGETS // steps))
-        result = _judged(panel, steps, seeds, origins, inputs_known_before, peers=peers)
+        result = _judged(panel, steps, seeds, origins, known_inputs, peers=peers)
         _show(result, as_json=as_json)
         return
     cut_short = ""
     if model is None:
-        model = VARNNRegressor(horizon=steps, known_inputs=inputs_known_before, peers=peers)
+        model = VARNNRegressor(horizon=steps, known_inputs=known_inputs, peers=peers)
         if max_rows is not None:
             model.set_params(details__max_rows=max_rows)
         panel = latest_rows(panel, (model.details or Details()).max_rows)
@@ -210,7 +210,7 @@ def _show(result: "Backtest", *, as_json: bool) -> None:
         cells = [_cell(*line[one]) for one in steps]
         shown.add_row(str(line["forecast"]), *cells)
     shown.add_section()
-    shown.add_row(f"VARNN: held by {LEVEL:.0%} intervals", *(f"{coverage[one]:.1%}" for one in steps))
+    shown.add_row(f"VARNN: coverage of {LEVEL:.0%} intervals", *(f"{coverage[one]:.1%}" for one in steps))
     console().print(shown)
 
 

@@ -199,8 +199,8 @@ def _marks_in_words(count: int) -> str:
 def _calibration_in_words(found: Calibration) -> str:
     coverage = float(found.coverage[found.levels == found.watched][0])
     return (
-        f"Left: labels within intervals of each level; on the dotted line they hold what they promise. Of "
-        f"{100 * found.watched:.0f} % intervals {100 * coverage:.1f} % held. Middle: where labels fall among "
-        "the predicted probabilities; flat is right. Right: coverage along the test rows, and the band that "
-        "chance explains."
+        "Left: labels within intervals of each level; on the dotted line they hold what they promise. The "
+        f"coverage of {100 * found.watched:.0f} % intervals is {100 * coverage:.1f} %. Middle: where labels "
+        "fall among the predicted probabilities; flat is right. Right: coverage along the test rows, and the "
+        "band that chance explains."
     )
