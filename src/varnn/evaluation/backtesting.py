@@ -18,6 +18,7 @@ from varnn.baselines.forecasts import IteratedARX, persistence_ahead, seasonal_a
 from varnn.data.panel import Panel
 from varnn.errors import ConfigError, require
 from varnn.estimator.regressor import VARNNRegressor
+from varnn.evaluation.metrics import coverage, mse
 from varnn.evaluation.protocols import Parts, rolling
 from varnn.model.calendar import has_times
 from varnn.model.forecast.rows import targets_ahead
@@ -149,7 +150,7 @@ def backtest(
                 sums.add("direct linear", 0, outcomes[scored], linear[scored])
         sums.rows += int(scored.sum())
     return Backtest(
-        horizon=horizon, mse=sums.means(), coverage=sums.coverage(), rows=sums.rows, seconds=seconds
+        horizon=horizon, mse=sums.means(), coverage=_means(sums.hits), rows=sums.rows, seconds=seconds
     )
 
 
@@ -173,7 +174,7 @@ def _rows_of_a_day(panel: Panel) -> int | None:
 
 @dataclass
 class _Sums:
-    """Squared errors and hits, summed up over origins: of each forecast and seed, and how many they are."""
+    """Metrics at each step times the rows they are means of, summed up over origins, and these rows."""
 
     horizon: int
     rows: int = 0
@@ -181,21 +182,22 @@ class _Sums:
     hits: dict[int, DoubleArray] = field(default_factory=dict)
 
     def add(self, name: str, seed: int, outcomes: DoubleArray, forecasts: DoubleArray) -> None:
-        self._add(self.errors.setdefault(name, {}), seed, np.square(outcomes - forecasts))
+        # A simple forecast that has no label to go by is left out, as an outcome is that is not known.
+        truth = np.where(np.isnan(forecasts), np.nan, outcomes)
+        self._add(self.errors.setdefault(name, {}), seed, mse, truth, forecasts)
 
     def cover(self, seed: int, outcomes: DoubleArray, lower: DoubleArray, upper: DoubleArray) -> None:
-        within = (lower <= outcomes) & (outcomes <= upper)
-        self._add(self.hits, seed, np.where(np.isnan(outcomes), np.nan, within))
+        self._add(self.hits, seed, coverage, outcomes, lower, upper)
 
-    def _add(self, sums: dict[int, DoubleArray], seed: int, values: DoubleArray) -> None:
-        both = np.array([np.nansum(values, axis=0), np.count_nonzero(~np.isnan(values), axis=0)])
-        sums[seed] = sums.get(seed, 0) + both
+    def _add(
+        self, sums: dict[int, DoubleArray], seed: int, metric: Callable[..., float], *columns: DoubleArray
+    ) -> None:
+        values = np.array([metric(*(one[:, step] for one in columns)) for step in range(self.horizon)])
+        counts = np.count_nonzero(~np.isnan(columns[0]), axis=0)
+        sums[seed] = sums.get(seed, 0) + np.array([np.where(counts > 0, values * counts, 0.0), counts])
 
     def means(self) -> dict[str, DoubleArray]:
         return {name: _means(seeds) for name, seeds in self.errors.items()}
-
-    def coverage(self) -> DoubleArray:
-        return _means(self.hits)
 
 
 def _means(sums: dict[int, DoubleArray]) -> DoubleArray:
