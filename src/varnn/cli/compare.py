@@ -118,7 +118,14 @@ def compare(
         columns, lines = comparison_page.table(result, terse=True)
         drawn = Table(title=heading, title_justify="left")
         for index, column in enumerate(columns):
-            drawn.add_column(column, justify="left" if index == 0 else "right", no_wrap=index == 0)
+            first = index == 0
+            # Where a number does not fit it goes on below: cut off, it would be another number.
+            drawn.add_column(
+                column,
+                justify="left" if first else "right",
+                no_wrap=first,
+                overflow="ellipsis" if first else "fold",
+            )
         for line in lines:
             drawn.add_row(*line)
         console().print(drawn)

@@ -16,15 +16,15 @@ import numpy as np
 from varnn._types import DoubleArray
 from varnn.baselines.forecasts import IteratedARX, persistence_ahead, seasonal_ahead
 from varnn.data.panel import Panel
+from varnn.data.sampling import seconds_per_row
 from varnn.errors import ConfigError, require
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.metrics import coverage, mse
 from varnn.evaluation.protocols import Parts, rolling
-from varnn.model.calendar import has_times
 from varnn.model.forecast.rows import targets_ahead
 
 LEVEL = 0.9  # of the intervals whose coverage is counted
-_DAY = np.timedelta64(1, "D")
+_DAY = 86_400  # seconds
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -165,11 +165,8 @@ def _simple(parts: Parts, horizon: int, season: int | None) -> Iterator[tuple[st
 
 
 def _rows_of_a_day(panel: Panel) -> int | None:
-    if not has_times(panel.time) or len(panel) < 2:
-        return None
-    steps = np.diff(np.asarray(panel.time).astype("datetime64[s]"))
-    usual = np.median(steps[steps > np.timedelta64(0, "s")].astype(np.int64))
-    return round(_DAY / np.timedelta64(int(usual), "s")) if usual else None
+    seconds = seconds_per_row(panel.time, panel.starts)
+    return None if seconds is None else round(_DAY / seconds)
 
 
 @dataclass

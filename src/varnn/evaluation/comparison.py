@@ -116,7 +116,10 @@ def compare(
     """
     if seeds < 1:
         raise ConfigError(f"seeds must be at least 1; got {seeds}.")
-    asked, level = check_names(metrics), float(check_levels([interval])[0])
+    asked, levels = check_names(metrics), check_levels(interval)
+    if len(levels) != 1:
+        raise ConfigError(f"metrics of intervals are about one level; got interval={interval!r}. Give one.")
+    level = float(levels[0])
     bounded = any("lower" in needs(one) or "upper" in needs(one) for one in asked)
     cuts = _cuts(panel, protocol, origins, parts)
     blocks = [_block(one) for one in cuts]

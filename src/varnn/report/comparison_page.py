@@ -19,7 +19,9 @@ from varnn.report._model_section import add_model, worst_stretch
 from varnn.report.page import Report
 
 LONGEST_STRETCH = 168  # rows drawn together: a week of hours
-ON_THE_PAGE_ONLY = ("vs best", "scaled MSE", "fit")  # a terminal has no room for more
+ON_THE_PAGE_ONLY = ("vs best", "scaled MSE", "fit")  # a terminal has no room for more,
+FEW_METRICS_ONLY = ("p (DM)", "p (boot)")  # nor for these beside more than
+FEW = 3
 TITLES = {"mse": "MSE", "rmse": "RMSE", "mae": "MAE", "r2": "R²", "mase": "MASE", "smape": "sMAPE"}
 SHARES = ("skill", "coverage")  # metrics that are written in percent
 
@@ -28,11 +30,12 @@ def table(comparison: Comparison, *, terse: bool = False) -> tuple[list[str], li
     """Columns, and one line of text per model, best first, with the metrics that were asked for.
 
     The median over series is there when several are scored, the range over origins with rolling ones.
-    A terse table fits a terminal.
+    A terse table fits a terminal: without some columns, and with many metrics without p values.
     """
     rows = comparison.rows()
     lines = [_line(comparison, row, str(rows[0]["model"])) for row in rows]
-    hidden = ON_THE_PAGE_ONLY if terse else ()
+    many = len(comparison.metrics) > FEW
+    hidden = (*ON_THE_PAGE_ONLY, *(FEW_METRICS_ONLY if many else ())) if terse else ()
     kept = [column for column in lines[0] if column not in hidden and any(line[column] for line in lines)]
     return kept, [[line[column] for column in kept] for line in lines]
 
@@ -192,7 +195,7 @@ def _metrics_in_words(comparison: Comparison) -> str:
     said = []
     for metric in comparison.metrics:
         title, first = _title(metric), (METRICS[metric].__doc__ or "").strip().partition("\n")[0]
-        if first.lower().startswith(title.lower()):  # it names itself
+        if title.lower() in first.lower():  # it names itself
             said.append(first)
         elif first:
             said.append(f"{title}: {first[0].lower()}{first[1:]}")
