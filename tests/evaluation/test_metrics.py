@@ -1,7 +1,7 @@
 """Metrics are what their names say, tables take them by name, and a new one is one function."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -221,7 +221,11 @@ def test_mase_of_series_that_training_never_saw_takes_the_scale_of_all() -> None
 
 def test_a_model_without_intervals_has_a_dash_and_numbers_do_not_depend_on_what_is_asked() -> None:
     panel = random_panel([300])
-    models = ["persistence", ("small", small), ("bare", lambda seed: small(seed, intervals=False))]
+    models: list[str | tuple[str, Callable[[int], evaluation.Model]]] = [
+        "persistence",
+        ("small", small),
+        ("bare", lambda seed: small(seed, intervals=False)),
+    ]
     table = evaluation.compare(panel, models, seeds=1, metrics=["coverage", "mae"])
     columns, lines = comparison_page.table(table)
     assert columns[:3] == ["model", "coverage", "MAE"]
@@ -325,7 +329,7 @@ def test_the_command_refuses_a_misspelt_metric_before_it_reads_anything(tmp_path
     assert "Did you mean 'rmse'" in str(refused.exception)
 
 
-def _reshaped(values: dict[str, object]) -> dict[str, object]:
+def _reshaped(values: Mapping[str, object]) -> dict[str, object]:
     return {
         one: value.reshape(5, 10) if isinstance(value, np.ndarray) else value for one, value in values.items()
     }
