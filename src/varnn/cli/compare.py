@@ -49,8 +49,8 @@ def compare(
     metrics: Annotated[
         str,
         typer.Option(
-            help="Metrics to show, separated by commas: mse, rmse, mae, median_absolute_error, r2, skill, "
-            "mase, smape; of intervals: interval_score, pinball, coverage, width."
+            help="Metrics to show, separated by commas: rmse, mae, skill, r2, mase, ...; of models with "
+            "intervals: coverage, width, interval_score, ..."
         ),
     ] = "rmse,mae,skill",
     interval: Annotated[float, typer.Option(help="Level of the intervals that metrics judge.")] = 0.9,

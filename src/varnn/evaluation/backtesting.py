@@ -29,20 +29,20 @@ _DAY = 86_400  # seconds
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Backtest:
-    """How forecasts did at each step, 1 .. H rows ahead.
+    """Errors and coverage of forecasts at each step of the horizon, 1 .. H rows ahead.
 
     Parameters
     ----------
-    horizon
+    horizon : int
         H.
-    mse
-        Mean squared errors in the target's units by name of the forecast, (seeds, H); one line for
+    mse : dict from str to array of shape (seeds, H)
+        Mean squared errors in the square of the target's units by name of the forecast; one line for
         what draws nothing.
-    coverage
-        Share of outcomes within the 90 % intervals of VARNN: (seeds, H).
-    rows
+    coverage : array of shape (seeds, H)
+        Share of outcomes within the 90 % intervals of VARNN.
+    rows : int
         Test rows that were forecast from.
-    seconds
+    seconds : float
         Time to fit VARNN, all seeds and origins together.
     """
 
@@ -53,9 +53,14 @@ class Backtest:
     seconds: float
 
     def table(self, steps: Sequence[int] = (1, 3, 6, 12, 24)) -> list[dict[str, Any]]:
-        """Give a line for each forecast: its error at some steps over that of persistence.
+        """One line for each forecast: its squared error at some steps over that of persistence.
 
         The lines are sorted by the mean of these; a pair is the mean over seeds and half their range.
+
+        Parameters
+        ----------
+        steps : sequence of int, default (1, 3, 6, 12, 24)
+            Steps to show; those beyond the horizon are left out.
         """
         shown = [one for one in steps if one <= self.horizon]
         last = self.mse["persistence"]
@@ -82,27 +87,39 @@ def backtest(
     model: Callable[[int], VARNNRegressor] | None = None,
     on_epoch: Callable[[dict[str, float]], None] | None = None,
 ) -> Backtest:
-    """Forecast from before each row of the test part, and score each step.
+    """Rolling-origin backtest of forecasts: from before each row of the test part, each step scored.
 
     Parameters
     ----------
-    panel
+    panel : Panel
         The rows.
-    horizon
+    horizon : int, default 24
         Rows ahead, at least 2.
-    seeds, first_seed
-        Seeds 2025, 2026, ... of VARNN.
-    origins
+    seeds : int, default 1
+        How many VARNNs to fit.
+    first_seed : int, default 2025
+        Seed of the first of them; the next take the next numbers.
+    origins : int, default 1
         With more than one, all is fitted anew at each of :func:`varnn.evaluation.protocols.rolling`'s
         origins.
-    known_inputs
+    known_inputs : sequence of str, default ()
         Inputs that are known in the future.
-    season
-        Rows of the season of seasonal persistence; None is a day, where rows have a time.
-    model
-        Makes a VARNN from a seed; None is the default.
-    on_epoch
+    season : int, optional
+        Rows of the season of seasonal persistence; if not given a day, where rows have a time.
+    model : callable, optional
+        Makes a VARNN from a seed; if not given the default one.
+    on_epoch : callable, optional
         Called after each epoch, for progress.
+
+    Returns
+    -------
+    Backtest
+        Errors at each step, of VARNN and of simple forecasts.
+
+    References
+    ----------
+    L. J. Tashman, "Out-of-sample tests of forecasting accuracy: an analysis and review", International
+    Journal of Forecasting 16 (2000), 437-450.
 
     Examples
     --------

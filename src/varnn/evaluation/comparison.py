@@ -47,6 +47,18 @@ class Model(Protocol):
 def make_model(name: str, seed: int) -> Model:
     """Make a model by name: a variant of the paper ("RM"), "varnn" (our default) or a baseline.
 
+    Parameters
+    ----------
+    name : str
+        ``"varnn"``, a variant such as ``"ARM+AM"``, or one of ``baselines.NAMES``.
+    seed : int
+        What it draws from; models that draw nothing take no notice.
+
+    Returns
+    -------
+    Model
+        Not fitted.
+
     Examples
     --------
     >>> make_model("ARM", seed=1).get_params()["variant"]
@@ -186,9 +198,10 @@ class _OneStep:
         return self.sign * float(self.metric(labels[known], predictions[known]))
 
 
+# Models that draw nothing: those that take no seed, and boosting, which draws only to bin many rows.
 DETERMINISTIC = frozenset(
-    {"persistence", "lr", "arx-lr", "narx-gbm", "rls-arx", "armax"}
-)  # these draw nothing
+    {"narx-gbm", *(name for name in baselines.NAMES if "random_state" not in baselines.options(name))}
+)
 
 
 def predict_scored_rows(parts: Parts, scored: BoolArray, model: Model) -> FloatArray:

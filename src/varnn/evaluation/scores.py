@@ -24,20 +24,22 @@ class Score:
 
     Parameters
     ----------
-    model, seed
-        Which model, from which seed.
-    mse, rmse, mae
+    model : str
+        Name of the model.
+    seed : int
+        What it drew from.
+    mse, rmse, mae : float
         In the target's own units.
-    scaled_mse
+    scaled_mse : float
         Mean squared error in units of the target's range before the (first) test part, as the paper
         prints.
-    median_series_mse
+    median_series_mse : float
         Median over series of each series' own mean squared error, own units.
-    skill
+    skill : float
         1 - mse / mse of persistence.
-    seconds
+    seconds : float
         Time to fit, at all origins together.
-    predictions
+    predictions : array of shape (N,)
         Of the scored rows.
     mse_by_origin, skill_by_origin : tuple of float
         What the pooled figures are made of: one after each origin.
@@ -66,19 +68,19 @@ class Comparison:
 
     Parameters
     ----------
-    parts
+    parts : Parts
         Where the panel was cut, or first cut.
-    scores
+    scores : list of Score
         One per model and seed.
-    truth
+    truth : array of shape (N,)
         Labels of the scored rows, origin after origin.
-    later
+    later : sequence of Parts, default ()
         Further cuts, with rolling origins.
-    fitted
+    fitted : mapping from str to model, default {}
         Models by name, as last fitted: from the last seed, at the last origin.
-    metrics
+    metrics : tuple of str, default ("rmse", "mae", "skill")
         Names of the metrics that were asked for, as :meth:`rows` and tables show them.
-    level
+    level : float, default 0.9
         Level of the intervals that some of them judge.
     """
 
@@ -101,7 +103,7 @@ class Comparison:
         return max(one.test.n_series for one in self.cuts)
 
     def of(self, model: str) -> list[Score]:
-        """Give the scores of one model, one per seed."""
+        """Scores of one model, one per seed."""
         return [score for score in self.scores if score.model == model]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -135,20 +137,20 @@ class Comparison:
         return sorted(lines, key=lambda line: float(line["scaled_mse"]))
 
     def errors(self, model: str) -> FloatArray:
-        """Give truth minus the mean prediction over seeds, for the scored rows."""
+        """Truth minus the mean prediction over seeds, for the scored rows: (N,)."""
         return np.asarray(self.truth - np.mean([score.predictions for score in self.of(model)], axis=0))
 
     def losses(self, model: str) -> FloatArray:
-        """Give the squared error of each scored row, mean over seeds: what one fit is to expect."""
+        """Squared error of each scored row, mean over seeds: what one fit is to expect, (N,)."""
         squared = [np.square(self.truth - score.predictions) for score in self.of(model)]
         return np.asarray(np.mean(squared, axis=0))
 
     def difference(self, model: str, other: str) -> Difference:
-        """Compare two models' squared errors, by Diebold-Mariano and by paired bootstrap."""
+        """Difference of two models' squared errors, by Diebold-Mariano and by paired bootstrap."""
         return difference(self.losses(model), self.losses(other))
 
     def against(self, model: str, other: str) -> tuple[float, float]:
-        """Compare two models' squared errors: relative difference of their means, and its p value."""
+        """Relative difference of two models' mean squared errors, and its Diebold-Mariano p value."""
         found = self.difference(model, other)
         return found.change, found.p
 
@@ -159,11 +161,11 @@ class TestBlock:
 
     Parameters
     ----------
-    parts
+    parts : Parts
         The cut.
-    scored
+    scored : array of bool
         Which rows of the cut's lead-in are scored.
-    persistence
+    persistence : array of shape (N,)
         Predictions of the scored rows by persistence, the reference of skill.
     """
 

@@ -151,7 +151,7 @@ def _add_best(report: Report, comparison: Comparison, names: Sequence[str]) -> N
 
 
 def _places(comparison: Comparison) -> npt.NDArray[Any]:
-    """Give the times of all rows that are scored, or their numbers."""
+    """List the times of all rows that are scored, or their numbers."""
     rows = [one.lead_in for one in comparison.cuts]
     timed = all(has_times(one.time) for one in rows)
     values = [np.asarray(one.time) if timed else one.rows for one in rows]
