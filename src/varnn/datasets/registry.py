@@ -75,7 +75,7 @@ def load(name: str, *, paper: bool = False, download: bool = True, **options: An
 
 
 def published(name: str) -> Source:
-    """Published facts about a data set: its files and checksums, address and terms.
+    """Record of what is published about a data set: its files and checksums, address and terms.
 
     Parameters
     ----------
