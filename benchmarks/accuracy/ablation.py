@@ -23,7 +23,7 @@ from varnn._types import BoolArray, FloatArray
 from varnn.data.files import write_atomically
 from varnn.data.preparation import split_by_series
 from varnn.datasets import bidmc
-from varnn.evaluation import Parts
+from varnn.evaluation import Parts, metrics
 from varnn.evaluation.significance import diebold_mariano
 from varnn.report.provenance import provenance
 
@@ -81,7 +81,7 @@ def score(data: str, step: str, seed: int) -> AblationScore:
     model.fit(parts.train, validation=parts.validation)
     seconds = time.perf_counter() - began
     predictions = evaluation.predict_scored_rows(parts, rows, model)
-    mse = float(np.mean(np.square(parts.lead_in.target[rows] - predictions))) / parts.unit**2
+    mse = metrics.mse(parts.lead_in.target[rows], predictions) / parts.unit**2
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return AblationScore(step, seed, mse, seconds, memory, predictions)
 

@@ -20,21 +20,14 @@ import numpy as np
 from benchmarks import fresh
 from benchmarks.accuracy import ablation
 from benchmarks.accuracy import ablation_steps as steps
-from benchmarks.accuracy.coverage_peers import (
-    Bounds,
-    Predicted,
-    adaptive,
-    best_gamma,
-    constant,
-    interval_scores,
-)
+from benchmarks.accuracy.coverage_peers import Bounds, Predicted, adaptive, best_gamma, constant
 from benchmarks.record import Measured, Row, significant
 from varnn import evaluation
 from varnn._types import BoolArray, FloatArray, IntArray
 from varnn.data.panel import Panel
 from varnn.datasets import synthetic
 from varnn.estimator.regressor import VARNNRegressor
-from varnn.evaluation import Parts
+from varnn.evaluation import Parts, metrics
 
 OURS, CONSTANT, ADAPTIVE = "VARNN", "split conformal", "MAPIE, adaptive"
 LEVELS = (0.8, 0.9, 0.95)
@@ -121,22 +114,24 @@ def measure_intervals(model: VARNNRegressor, parts: Parts, *, seed: int = 0, wee
     tenths = _tenths(parts, rows)
     found: list[Row] = []
     for name, one in bounds.items():
-        covered = (labels[:, None] >= one.lower) & (labels[:, None] <= one.upper)  # (N, L)
-        by_tenth = [covered[tenths == tenth].mean(axis=0) for tenth in np.unique(tenths)]
-        scores = interval_scores(one, labels, LEVELS)
-        found += [
-            {
-                "contender": name,
-                "level": level,
-                "seed": float(seed),
-                "rows": float(len(labels)),
-                "coverage": significant(covered[:, index].mean(), 4),
-                "worst tenth": significant(min(part[index] for part in by_tenth), 4),
-                "width": significant((one.upper - one.lower)[:, index].mean(), 4),
-                "score": significant(scores[:, index].mean(), 4),
-            }
-            for index, level in enumerate(LEVELS)
-        ]
+        for index, level in enumerate(LEVELS):
+            lower, upper = one.lower[:, index], one.upper[:, index]
+            by_tenth = [
+                metrics.coverage(labels[mine], lower[mine], upper[mine])
+                for mine in (tenths == tenth for tenth in np.unique(tenths))
+            ]
+            found.append(
+                {
+                    "contender": name,
+                    "level": level,
+                    "seed": float(seed),
+                    "rows": float(len(labels)),
+                    "coverage": significant(metrics.coverage(labels, lower, upper), 4),
+                    "worst tenth": significant(min(by_tenth), 4),
+                    "width": significant(metrics.width(labels, lower, upper), 4),
+                    "score": significant(metrics.interval_score(labels, lower, upper, level), 4),
+                }
+            )
     return Found(found, _liveliest_week(parts, ours) if week else [])
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from varnn._types import DoubleArray
+from varnn.evaluation.metrics import interval_score
 
 # MAPIE's step size has no default; these span what its documentation and the method's authors use.
 GAMMAS = (0.005, 0.02, 0.05)
@@ -30,22 +31,6 @@ class Bounds(NamedTuple):
 
     lower: DoubleArray
     upper: DoubleArray
-
-
-def interval_scores(bounds: Bounds, labels: DoubleArray, levels: Sequence[float]) -> DoubleArray:
-    """Give the interval score of each row: width, plus 2 / (1 - level) times how far a label lies outside.
-
-    Its mean is smallest for the true quantiles (Gneiting and Raftery, 2007).
-
-    Examples
-    --------
-    >>> one = Bounds(np.array([[0.0]]), np.array([[1.0]]))
-    >>> [interval_scores(one, np.array([label]), [0.9]).round(9).item() for label in (0.5, 2.0)]
-    [1.0, 21.0]
-    """
-    lower, upper = bounds
-    outside = np.maximum(lower - labels[:, None], 0) + np.maximum(labels[:, None] - upper, 0)
-    return np.asarray(upper - lower + 2 / (1 - np.asarray(levels)) * outside)
 
 
 def constant(past: Predicted, now: Predicted, levels: Sequence[float]) -> Bounds:
@@ -115,7 +100,7 @@ def best_gamma(past: Predicted, level: float = 0.9) -> float:
     second = Predicted(past.predictions[half:], past.labels[half:])
 
     def score(gamma: float) -> float:
-        bounds = adaptive(first, second, [level], gamma)
-        return float(interval_scores(bounds, second.labels, [level]).mean())
+        lower, upper = adaptive(first, second, [level], gamma)
+        return interval_score(second.labels, lower[:, 0], upper[:, 0], level)
 
     return min(GAMMAS, key=score)

@@ -15,11 +15,11 @@ import numpy as np
 
 from benchmarks import fresh
 from varnn import baselines, datasets, evaluation
-from varnn._types import FloatArray
 from varnn.data.panel import Panel
 from varnn.data.preparation import split_in_time
 from varnn.errors import ConfigError
 from varnn.estimator.regressor import VARNNRegressor
+from varnn.evaluation import metrics
 from varnn.report.provenance import provenance
 
 LEVEL = 0.9  # of the intervals whose coverage is counted
@@ -145,16 +145,15 @@ def measure(*, threads: int, name: str, settings: dict[str, Any] | None = None) 
     known, test = split_in_time(panel, 0.8, 0.2)
     scored = np.isin(panel.rows, test.rows) & ~np.isnan(panel.target)
 
-    def mse(predictions: FloatArray) -> float:
-        return float(np.mean(np.square(predictions - panel.target)[scored]))
-
-    errors = {name: mse(fitted(known).predict(panel)) for name, fitted in SIMPLE.items()}
+    truth = panel.target[scored]
+    errors = {
+        name: metrics.mse(truth, fitted(known).predict(panel)[scored]) for name, fitted in SIMPLE.items()
+    }
     ours = VARNNRegressor(**(settings or {}))
     began = time.perf_counter()
     ours.fit(known)
     seconds = time.perf_counter() - began
     prediction, lower, upper = ours.predict(panel, interval=LEVEL)
-    held = (lower <= panel.target) & (panel.target <= upper)
     return asdict(
         Found(
             stream=name,
@@ -162,8 +161,8 @@ def measure(*, threads: int, name: str, settings: dict[str, Any] | None = None) 
             rows=len(panel),
             scored=int(scored.sum()),
             missing=float(np.isnan(panel.target).mean()),
-            mse={**errors, OURS: mse(prediction)},
-            coverage=float(held[scored].mean()),
+            mse={**errors, OURS: metrics.mse(truth, prediction[scored])},
+            coverage=metrics.coverage(truth, lower[scored], upper[scored]),
             seconds=seconds,
         )
     )

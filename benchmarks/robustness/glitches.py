@@ -17,6 +17,7 @@ from benchmarks.record import Measured, Row, significant
 from varnn._types import BoolArray, DoubleArray
 from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
+from varnn.evaluation.metrics import rmse
 
 Change = Callable[[DoubleArray, DoubleArray, int], None]  # inputs, labels and the row: changes them in place
 
@@ -87,7 +88,7 @@ class _Laboratory:
         self.inputs = inputs[training:].reshape(places, length, 2)
         self.labels = labels[training:].reshape(places, length)
         self.quiet, _ = self._errors(lambda x, y, row: None)
-        self.usual = float(np.sqrt(np.mean(np.square(self.quiet))))
+        self.usual = _rmse(self.quiet)
 
     def glitch(self, where: str, size: float, change: Change) -> Row:
         """Score the rows after a single wild value, whose own row counts for nothing."""
@@ -193,7 +194,7 @@ def _rise(inputs: DoubleArray, labels: DoubleArray, row: int, *, slope: float, r
 
 
 def _rmse(errors: DoubleArray) -> float:
-    return float(np.sqrt(np.mean(np.square(errors))))
+    return rmse(np.zeros_like(errors), errors)  # in this order: an error that is no number counts
 
 
 def _first_run(calm: BoolArray, length: int) -> int:

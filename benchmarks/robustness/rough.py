@@ -16,6 +16,7 @@ from varnn._types import DoubleArray
 from varnn.data.panel import Panel
 from varnn.estimator.details import Details
 from varnn.estimator.regressor import VARNNRegressor
+from varnn.evaluation.metrics import coverage, mse, rmse
 
 Stream = Callable[[np.random.Generator, DoubleArray], DoubleArray]  # inputs (N, 2) may be changed in place
 
@@ -111,33 +112,27 @@ def _score(name: str, rows: int) -> Row:
     labels = STREAMS[name](generator, inputs)
     cut = rows * 4 // 5
     panel = Panel.from_arrays(inputs, labels)
-    errors = {}
+    truth, predictions = labels[cut:], {}
     for adapt in ("constant-gain", None):
         model = VARNNRegressor(random_state=0, ensemble=1, adapt=adapt).fit(panel.between(0, cut))
         found: Any = model.predict(panel.between(cut, rows), interval=LEVEL)
-        errors[adapt] = labels[cut:] - found.prediction
+        predictions[adapt] = found.prediction
         if adapt is not None:
             numbers = np.concatenate([found.prediction, found.lower, found.upper])
-            held = (found.lower <= labels[cut:]) & (labels[cut:] <= found.upper)
-    known = ~np.isnan(labels[cut:])
-    known[0] = False  # persistence has no label before it
-    last = _last_known(labels[cut:])
-    adapting, plain = (_rmse(errors[adapt][known]) for adapt in ("constant-gain", None))
+            bounds = found.lower[1:], found.upper[1:]
+    # Without the first row, as persistence has no label before it.
+    adapting, plain = (rmse(truth[1:], predictions[adapt][1:]) for adapt in ("constant-gain", None))
     return {
         "stream": name,
         "all finite": "yes" if np.isfinite(numbers).all() else "no",
         "RMSE adapting / not": significant(adapting / plain) if plain else 1.0,
-        "RMSE / persistence": _over(adapting, _rmse((labels[cut:] - last)[known])),
-        "coverage of 90 % intervals": significant(float(held[known].mean())),
+        "RMSE / persistence": _over(adapting, rmse(truth[1:], _last_known(truth)[1:])),
+        "coverage of 90 % intervals": significant(coverage(truth[1:], *bounds)),
     }
 
 
 def _over(error: float, other: float) -> float | None:
     return significant(error / other) if other else None
-
-
-def _rmse(errors: DoubleArray) -> float:
-    return float(np.sqrt(np.mean(np.square(errors))))
 
 
 def _last_known(labels: DoubleArray) -> DoubleArray:
@@ -165,8 +160,8 @@ def back_again(*, rows: int = 3000, members: int = 4, seeds: int = 3) -> Measure
                     random_state=seed, ensemble=members, adapt=adapt, details=Details(forgetting=forgetting)
                 ).fit(panel.between(0, rows))
                 test = panel.between(rows, len(panel))
-                squares = np.square(test.target - model.predict(test))
-                errors.append([squares[first:last].mean() for first, last in _STRETCHES.values()])
+                both = test.target, model.predict(test)
+                errors.append([mse(*(one[slice(*part)] for one in both)) for part in _STRETCHES.values()])
             ratios.append(np.divide(errors[0], errors[1]))
         for name, ratio in zip(_STRETCHES, np.exp(np.log(ratios).mean(axis=0)).tolist(), strict=True):
             found.append(

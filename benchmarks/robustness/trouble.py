@@ -12,8 +12,6 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from itertools import product
 
-import numpy as np
-
 from benchmarks import fresh
 from benchmarks.record import Measured, Row, significant
 from varnn import baselines, evaluation
@@ -108,7 +106,7 @@ def measure(*, threads: int, kind: str, strength: float, seed: int, rows: int) -
     best = made.best[parts.lead_in.rows[parts.scored()]]
     models = [(name, _seeded(make, seed)) for name, make in CONTENDERS.items()]
     compared = evaluation.compare(made.panel, models, seeds=1, parts=parts)
-    smallest = float(np.mean(np.square(compared.truth - best)))
+    smallest = evaluation.metrics.mse(compared.truth, best)
     return [
         {
             "contender": score.model,

@@ -228,7 +228,7 @@ def test_a_fair_sequence_pairs_inputs_with_the_label_before() -> None:
 def test_networks_start_as_in_keras() -> None:
     size, channels = 16, 5
     for kind, gates in (("rnn", 1), ("lstm", 4), ("gru", 3)):
-        network = _networks.build(kind, channels, size, seed=3)  # type: ignore[arg-type]
+        network = _networks.build(kind, channels, size, seed=3)
         weights = {name: one.detach().numpy() for name, one in network.named_parameters()}
         recurrent = weights["layer.weight_hh_l0"]
         np.testing.assert_allclose(recurrent.T @ recurrent, np.eye(size), atol=1e-5)

@@ -16,18 +16,18 @@ from benchmarks.accuracy import coverage, coverage_page
 from benchmarks.accuracy.coverage import ADAPTIVE, CONSTANT, LEVELS, OURS, Case, Found
 from benchmarks.accuracy.coverage_peers import (
     GAMMAS,
-    Bounds,
     Predicted,
     adaptive,
     best_gamma,
     constant,
-    interval_scores,
 )
 from benchmarks.record import Measured, Row, read, save
 from tests.cases import random_panel
 from varnn import VARNNRegressor, datasets, evaluation
 from varnn.data.preparation import split_in_time
 from varnn.errors import DataError
+from varnn.evaluation.metrics import coverage as interval_coverage
+from varnn.evaluation.metrics import interval_score
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = ROOT / "benchmarks" / "results" / "coverage.json"
@@ -256,12 +256,12 @@ def test_on_a_real_house_intervals_hold_and_beat_a_constant_width() -> None:
     rows = parts.scored()
     ours = model.predict(parts.lead_in, interval=[0.9])
     labels = parts.lead_in.target[rows].astype(np.float64)
-    bounds = Bounds(ours.lower[rows], ours.upper[rows])
-    inside = (labels >= bounds.lower[:, 0]) & (labels <= bounds.upper[:, 0])
+    bounds = ours.lower[rows, 0], ours.upper[rows, 0]
     past = Predicted(
         model.predict(parts.validation).astype(np.float64), parts.validation.target.astype(np.float64)
     )
     peer = constant(past, Predicted(ours.prediction[rows], labels), [0.9])
-    ratio = interval_scores(bounds, labels, [0.9]).mean() / interval_scores(peer, labels, [0.9]).mean()
-    assert abs(inside.mean() - 0.9) < 0.015
+    theirs = interval_score(labels, peer.lower[:, 0], peer.upper[:, 0], 0.9)
+    ratio = interval_score(labels, *bounds, 0.9) / theirs
+    assert abs(interval_coverage(labels, *bounds) - 0.9) < 0.015
     assert ratio < 0.9

@@ -100,7 +100,8 @@ def test_data_sets_as_json(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     for what in ("list", "verify"):
         code, out, _ = run("datasets", what, "--json")
         assert code == 0
-        assert {one["name"]: one["where"] for one in json.loads(out)} == dict.fromkeys(DATASETS)
+        where = {one["name"]: one["where"] for one in json.loads(out)}
+        assert where.keys() >= set(DATASETS) and not any(where.values())
 
     def fetched(source: Any) -> store.Members:
         return store.Members(source=source, place=tmp_path / "here.zip")

@@ -12,11 +12,11 @@ from sklearn.linear_model import GammaRegressor
 from sklearn.preprocessing import StandardScaler
 
 import varnn
-from benchmarks.accuracy.coverage_peers import Bounds, interval_scores
 from tests.cases import random_panel
 from varnn import Panel, Stream, VARNNRegressor
 from varnn._types import DoubleArray
 from varnn.errors import ConfigError, DataError
+from varnn.evaluation.metrics import interval_score
 from varnn.model.intervals import TAUS, ErrorScale, Tracker, _fit_sizes, follow
 
 TINY: dict[str, Any] = {"hidden_size": 8, "epochs": 3, "ensemble": 2, "window": 4, "device": "cpu"}
@@ -157,8 +157,8 @@ def test_where_errors_are_all_alike_little_is_lost(level: float) -> None:
         Tracker(error_scale, 1), hidden[rest], errors[rest], np.array([0, 5000]), np.array([level])
     )
     reach = NormalDist().inv_cdf((1 + level) / 2)
-    known = Bounds(np.full((5000, 1), -reach), np.full((5000, 1), reach))
-    ours, best = (interval_scores(one, errors[rest], [level]).mean() for one in (Bounds(*bounds), known))
+    ours = interval_score(errors[rest], bounds[0][:, 0], bounds[1][:, 0], level)
+    best = interval_score(errors[rest], -reach, reach, level)
     assert ours / best < 1.03
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from varnn import Panel, Stream, VARNNRegressor, load
 from varnn._types import DoubleArray
 from varnn.errors import DataError
+from varnn.evaluation import metrics
 from varnn.model.adaptation import Adaptation, Adapter
 from varnn.model.fitted import Fitted
 from varnn.model.outliers import FilterStream, LabelFilter
@@ -69,7 +70,7 @@ def later(*, label: float = 0.0, x: float = 0.0, shift: float = 0.0) -> tuple[Do
 
 
 def rmse(errors: DoubleArray) -> float:
-    return float(np.sqrt(np.mean(np.square(errors))))
+    return metrics.rmse(np.zeros_like(errors), errors)
 
 
 @pytest.mark.parametrize("size", [100.0, 1e6, 1e99])

@@ -99,7 +99,7 @@ class Preparation:
 
 
 def fitted(value: T | None, model: object) -> T:
-    """Give what fitting left in a model, or say that it was never fitted."""
+    """Fitted state of a model; NotFittedError where there is none."""
     if value is None:
         raise NotFittedError(f"this {type(model).__name__} is not fitted yet. Call fit(panel) first.")
     return value

@@ -169,7 +169,7 @@ class Lags:
 
 
 def last_labels(history: History) -> npt.NDArray[Any]:
-    """Give the last label known before each row, the training mean where there is none: (N,)."""
+    """Last label known before each row, the training mean where there is none: (N,)."""
     last = np.empty_like(history.known)
     last[1:] = history.known[:-1]
     last[history.panel.starts[:-1]] = history.unknown

@@ -28,22 +28,29 @@ GAP = 50  # missing rows between two series: what the filter remembers of the fi
 
 @dataclass(kw_only=True, eq=False)
 class RegressionARMA:
-    """Regression with ARMA errors.
+    """Regression with ARMA errors, by feasible generalised least squares.
 
     Parameters
     ----------
-    order
+    order : (int, int), default (2, 1)
         Number of autoregressive and of moving-average terms.
-    rows
+    rows : int, default 20_000
         Training rows at most that the ARMA part is fitted on: the last ones of each series. The
         regression uses all rows.
 
     Attributes
     ----------
-    coefficients_
+    coefficients_ : array of shape (D + 1,)
         Of the scaled inputs and, last, the constant.
-    arma_
+    arma_ : array
         The autoregressive terms, then the moving-average terms.
+
+    References
+    ----------
+    D. Cochrane and G. H. Orcutt, "Application of least squares regression to relationships containing
+    auto-correlated error terms", Journal of the American Statistical Association 44 (1949), 32-61.
+
+    G. E. P. Box and G. M. Jenkins, Time Series Analysis: Forecasting and Control, Holden-Day (1970).
 
     Examples
     --------
@@ -134,7 +141,7 @@ class RegressionARMA:
 
 
 def _design(history: History) -> DoubleArray:
-    """Give the scaled inputs and a constant, (N, D + 1)."""
+    """Scaled inputs and a constant, (N, D + 1)."""
     return np.column_stack([history.panel.inputs, np.ones(len(history.panel))])
 
 

@@ -17,21 +17,29 @@ PATIENCE = 50  # rounds without a better validation error, after which LightGBM 
 
 @dataclass(kw_only=True, eq=False)
 class Boosting:
-    """Boosted trees of up to 31 leaves; validation examples choose how many trees are kept.
+    """Gradient boosting of trees with up to 31 leaves; validation examples choose how many are kept.
 
     Parameters
     ----------
-    rounds
+    rounds : int, default 500
         Trees at most; all of them without validation examples.
-    learning_rate
+    learning_rate : float, default 0.05
         Share of each tree that is added.
-    library
+    library : {"auto", "lightgbm", "sklearn"}, default "auto"
         ``"auto"`` is LightGBM where it is installed.
-    n_jobs
+    n_jobs : int, default 1
         Threads of LightGBM; results do not depend on them. One by default: where cores are shared,
         as when models are compared in parallel, its threads wait for each other most of the time.
-    random_state
+    random_state : int, default 2025
         Seed; with these settings only scikit-learn's binning of many rows draws from it.
+
+    References
+    ----------
+    J. H. Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics 29
+    (2001), 1189-1232.
+
+    G. Ke et al., "LightGBM: a highly efficient gradient boosting decision tree", Advances in Neural
+    Information Processing Systems 30 (2017).
     """
 
     rounds: int = 500

@@ -15,7 +15,19 @@ from varnn.model.linear import last_labels
 
 
 def persistence_ahead(panel: Panel, horizon: int) -> DoubleArray:
-    """Say that all rows will be as the last one.
+    """Naive forecast, persistence: all rows of the horizon will be as the last one.
+
+    Parameters
+    ----------
+    panel : Panel
+        The rows.
+    horizon : int
+        Steps ahead, H.
+
+    Returns
+    -------
+    array of shape (N, H)
+        NaN where there is no label before a row.
 
     Examples
     --------
@@ -26,9 +38,23 @@ def persistence_ahead(panel: Panel, horizon: int) -> DoubleArray:
 
 
 def seasonal_ahead(panel: Panel, horizon: int, season: int) -> DoubleArray:
-    """Say that rows will be as they were one season ago; the horizon is one season at most.
+    """Seasonal persistence: rows will be as they were one season ago; the horizon is one season at most.
 
     In a series' first season that is not known: then as the last row.
+
+    Parameters
+    ----------
+    panel : Panel
+        The rows.
+    horizon : int
+        Steps ahead, H.
+    season : int
+        Rows of a season, at least H.
+
+    Returns
+    -------
+    array of shape (N, H)
+        NaN where there is no label before a row.
 
     Examples
     --------
@@ -45,15 +71,15 @@ def seasonal_ahead(panel: Panel, horizon: int, season: int) -> DoubleArray:
 
 
 class IteratedARX:
-    """A linear model of the last labels and the row's inputs, fed with its own predictions.
+    """Recursive ARX: a linear model of the last labels and inputs, fed with its own predictions.
 
     Coming inputs are not known: they are taken to stay as they were last.
 
     Parameters
     ----------
-    lags
+    lags : int, default 4
         Labels looked back on.
-    inputs
+    inputs : bool, default True
         Whether inputs are looked at; without, it is an AR model.
 
     Examples
@@ -100,5 +126,5 @@ class IteratedARX:
 
 
 def _last(panel: Panel) -> DoubleArray:
-    """Give the last label before each row; before a series' first, NaN."""
+    """Last label before each row; before a series' first, NaN."""
     return last_labels(panel, np.nan)[0]

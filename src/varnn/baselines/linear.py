@@ -13,7 +13,7 @@ from varnn.baselines._regression import Examples
 
 @dataclass(kw_only=True, eq=False)
 class LeastSquares:
-    """scikit-learn's LinearRegression, in float64: the published digits depend on it."""
+    """Ordinary least squares: scikit-learn's, in float64, which the published digits depend on."""
 
     model_: Any = field(default=None, init=False, repr=False)
     precision: ClassVar[Precision] = np.float64

@@ -23,27 +23,42 @@ Kind = Literal["mlp", "rnn", "lstm", "gru"]
 
 @dataclass(eq=False)
 class Network:
-    """A network of one hidden layer.
+    """Neural network of one hidden layer: a perceptron, or a recurrent layer on a window.
 
     Parameters
     ----------
-    kind
+    kind : {"mlp", "rnn", "lstm", "gru"}
         ``"mlp"`` on columns; ``"rnn"``, ``"lstm"`` or ``"gru"`` on steps. The first two are ReLU
         networks, as the paper says of all its networks; LSTM and GRU keep their standard gates.
-    hidden_size, epochs, batch_size, learning_rate
-        The paper's values by default.
-    patience
+    hidden_size : int, default 128
+        Units of the layer; this and the next three are the paper's values by default.
+    epochs : int, default 50
+        Times that the examples are gone through.
+    batch_size : int, default 128
+        Examples of a step.
+    learning_rate : float, default 3e-3
+        Of Adam.
+    patience : int, optional
         Epochs without a better validation error after which training ends; None never ends early.
-    device
-        ``"auto"``, ``"cpu"`` or ``"cuda"``.
-    random_state
+    device : {"auto", "cpu", "cuda"}, default "auto"
+        Where it is trained.
+    random_state : int, default 2025
         Seed of weights and batches.
 
     Attributes
     ----------
-    trained_
+    trained_ : TrainedNetwork
         The network and the history of its epochs. Without validation examples the last epoch is
         kept, with them the best one.
+
+    References
+    ----------
+    J. L. Elman, "Finding structure in time", Cognitive Science 14 (1990), 179-211.
+
+    S. Hochreiter and J. Schmidhuber, "Long short-term memory", Neural Computation 9 (1997), 1735-1780.
+
+    K. Cho et al., "Learning phrase representations using RNN encoder-decoder for statistical machine
+    translation", Proceedings of EMNLP (2014), 1724-1734.
     """
 
     kind: Kind

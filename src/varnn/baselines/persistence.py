@@ -1,4 +1,4 @@
-"""The next label is the last one."""
+"""Persistence, the naive forecast: the next label is the last one."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ from varnn.data.panel import Panel
 
 @dataclass(kw_only=True, eq=False)
 class Persistence:
-    """Predict the last known label of the series, and the training mean before there is one.
+    """Persistence: the last known label of the series, and the training mean before there is one.
 
     Examples
     --------

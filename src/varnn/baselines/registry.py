@@ -56,23 +56,28 @@ NAMES: tuple[str, ...] = tuple(_REGISTRY)
 
 
 def make(name: str, *, lags: LagChoice = "correct", random_state: int = 2025, **settings: Any) -> Baseline:
-    """Make an unfitted baseline.
+    """Unfitted baseline of a name.
 
     Parameters
     ----------
-    name
+    name : str
         One of ``baselines.NAMES``. Static: ``lr``, ``rf``, ``mlp`` see the row's own inputs. Lagged:
         ``arx-lr``, ``narx-rf``, ``narx-mlp``, ``narx-gbm``, ``rls-arx`` also see the labels and inputs
         of the ``window - 1`` rows before. Sequences: ``rnn``, ``lstm``, ``gru`` see past inputs only,
         as published, or with ``fair=True`` what the lagged ones see. ``armax`` is a regression with
         ARMA errors, ``persistence`` the last label.
-    lags
+    lags : {"correct", "as-published"}, default "correct"
         ``"correct"``, or ``"as-published"``: the paper's lagged rows leave out y[t-1]. Models without
         such lags take no notice.
-    random_state
+    random_state : int, default 2025
         Seed; models that draw nothing take no notice.
-    **settings
+    **settings : Any
         Further options of the model, such as ``window``; :func:`options` lists them.
+
+    Returns
+    -------
+    Baseline
+        With ``fit(panel)`` and ``predict(panel)``.
 
     Examples
     --------
@@ -97,7 +102,12 @@ def make(name: str, *, lags: LagChoice = "correct", random_state: int = 2025, **
 
 
 def options(name: str) -> tuple[str, ...]:
-    """List what :func:`make` accepts for a baseline, beside its name.
+    """Names of what :func:`make` accepts for a baseline, beside its name.
+
+    Parameters
+    ----------
+    name : str
+        One of ``baselines.NAMES``.
 
     Examples
     --------

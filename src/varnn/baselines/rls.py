@@ -25,7 +25,7 @@ ROWS_AT_ONCE = 8192  # training rows gathered together, to bound memory
 
 @dataclass(kw_only=True, eq=False)
 class RecursiveLeastSquares:
-    """Linear ARX whose coefficients follow the labels as they arrive.
+    """Recursive least squares with forgetting: a linear ARX whose coefficients follow the labels.
 
     Fitting solves ridge regression on the training rows. Each predicted series starts from that
     solution and learns from a row once it has been predicted; :meth:`predict` changes no model.
@@ -33,13 +33,21 @@ class RecursiveLeastSquares:
 
     Parameters
     ----------
-    lags, window
+    lags : {"correct", "as-published"}, default "correct"
         Regressors, as of ``arx-lr``.
-    forgetting
+    window : int, default 5
+        Rows one prediction sees, itself included.
+    forgetting : float, default 0.9995
         Weight that a row keeps after each later row, above 0 and at most 1. With 1 the coefficients
         are those of ridge regression on all rows seen so far.
-    ridge
+    ridge : float, default 0.01
         Penalty on squared coefficients, in min-max units, and the bound on what is forgotten.
+
+    References
+    ----------
+    R. L. Plackett, "Some theorems in least squares", Biometrika 37 (1950), 149-157.
+
+    L. Ljung and T. Söderström, Theory and Practice of Recursive Identification, MIT Press (1983).
 
     Examples
     --------

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from varnn.data.files import STANDARD, TableFile, read_table
 from varnn.data.panel import Panel, from_columns
 from varnn.data.roles import NONE, Roles, guessed_roles
+from varnn.data.sampling import sampling_step
 from varnn.data.tables import Columns, Reading, columns_of
 from varnn.errors import DataError, RowError
 from varnn.model.fitted import Fitted
@@ -147,12 +148,14 @@ def _missing(values: npt.NDArray[Any]) -> float:
 
 def _step(panel: Panel) -> str | None:
     """Say how far apart rows are in time, as the first rows of the first series show it."""
-    if panel.time is None or panel.lengths[0] < 2:
+    if panel.time is None:
         return None
-    steps = np.diff(panel.time[: min(int(panel.lengths[0]), _LOOKED_AT)])
-    usual = np.sort(steps)[len(steps) // 2]
-    shown = _duration(usual) if steps.dtype.kind == "m" else f"{usual:g}"
-    return f"every {shown}" if (steps == usual).all() else f"about every {shown}, uneven"
+    times = panel.time[: min(int(panel.lengths[0]), _LOOKED_AT)]
+    usual = sampling_step(times)
+    if usual is None:
+        return None
+    shown = _duration(usual) if times.dtype.kind == "M" else f"{usual:g}"
+    return f"every {shown}" if (np.diff(times) == usual).all() else f"about every {shown}, uneven"
 
 
 def _time_of(panel: Panel, which: Any) -> str | None:

@@ -47,6 +47,14 @@ def compare(
         int,
         typer.Option(help="Rolling-origin backtest: fit anew at so many origins, score each once.", min=1),
     ] = 1,
+    metrics: Annotated[
+        str,
+        typer.Option(
+            help="Metrics to show, separated by commas: rmse, mae, skill, r2, mase, ...; of models with "
+            "intervals: coverage, width, interval_score, ..."
+        ),
+    ] = "rmse,mae,skill",
+    interval: Annotated[float, typer.Option(help="Level of the intervals that metrics judge.")] = 0.9,
     max_rows: Annotated[int, typer.Option(help="Latest rows to compare on.", min=1)] = defaults.MAX_ROWS,
     report: Annotated[Path | None, typer.Option(help="HTML page to write.")] = None,
     as_json: Json = False,
@@ -66,6 +74,7 @@ def compare(
 
     if report is not None:
         check_writable(report)
+    shown = evaluation.metrics.check_names(listed(metrics) or ())
     understood = _table.read(
         data,
         reading(
@@ -97,6 +106,8 @@ def compare(
             protocol=protocol,  # type: ignore[arg-type]  # a word of the user's, checked by evaluation.compare
             seeds=seeds,
             origins=origins,
+            metrics=shown,
+            interval=interval,
             on_score=on_score,
         )
     summary = comparison_page.in_words(result)
@@ -106,12 +117,19 @@ def compare(
         rolled = f", {origins} origins" if origins > 1 else ""
         heading = f"{title}: one step ahead, {protocol} protocol{rolled}"
         columns, lines = comparison_page.table(result, terse=True)
-        shown = Table(title=heading, title_justify="left")
+        drawn = Table(title=heading, title_justify="left")
         for index, column in enumerate(columns):
-            shown.add_column(column, justify="left" if index == 0 else "right", no_wrap=index == 0)
+            first = index == 0
+            # Where a number does not fit it goes on below: cut off, it would be another number.
+            drawn.add_column(
+                column,
+                justify="left" if first else "right",
+                no_wrap=first,
+                overflow="ellipsis" if first else "fold",
+            )
         for line in lines:
-            shown.add_row(*line)
-        console().print(shown)
+            drawn.add_row(*line)
+        console().print(drawn)
         console().print(summary, markup=False)
     if report is not None:
         comparison_page.page(result, title).write(report)

@@ -31,7 +31,7 @@ _DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error)
 
 
 def remembered(members: Members, build: Callable[[Members], Arrays], *, version: int) -> Arrays:
-    """Give the arrays of a data set: from the cache when it holds them, else built and kept.
+    """Arrays of a data set: from the cache when it holds them, else built and kept.
 
     Parameters
     ----------

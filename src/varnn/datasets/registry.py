@@ -21,12 +21,12 @@ _PUBLISHED: dict[str, ModuleType] = {"appliances": appliances, "bidmc": bidmc, "
 
 
 def names() -> tuple[str, ...]:
-    """Give the names that :func:`load` knows.
+    """Names that :func:`load` knows, those of the paper's data sets first.
 
     Examples
     --------
-    >>> names()
-    ('appliances', 'bidmc', 'beijing', 'synthetic')
+    >>> names()[:3]
+    ('appliances', 'bidmc', 'beijing')
     """
     return (*_PUBLISHED, "synthetic")
 
@@ -36,16 +36,21 @@ def load(name: str, *, paper: bool = False, download: bool = True, **options: An
 
     Parameters
     ----------
-    name
-        ``"appliances"``, ``"bidmc"``, ``"beijing"`` or ``"synthetic"``.
-    paper
+    name : str
+        ``"appliances"``, ``"bidmc"``, ``"beijing"`` or ``"synthetic"``; :func:`names` lists all.
+    paper : bool, default False
         Take exactly the paper's inputs and fill gaps as the paper did. Otherwise all inputs, and
         what is missing stays missing (NaN).
-    download
+    download : bool, default True
         Fetch files that are not on this machine; otherwise their absence is an error.
-    **options
+    **options : Any
         Of the data set: ``inputs="waveform"`` or ``"numerics"`` for bidmc; those of
         ``varnn.datasets.synthetic.panel`` for synthetic.
+
+    Returns
+    -------
+    Panel
+        Its rows, with name, licence and citation.
 
     Examples
     --------
@@ -70,7 +75,12 @@ def load(name: str, *, paper: bool = False, download: bool = True, **options: An
 
 
 def published(name: str) -> Source:
-    """Give what is published about a data set: its files and checksums, address and terms.
+    """Record of what is published about a data set: its files and checksums, address and terms.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names` but ``"synthetic"``, which has no files.
 
     Examples
     --------
@@ -86,7 +96,12 @@ def published(name: str) -> Source:
 
 
 def find(name: str) -> Path | None:
-    """Tell where a published data set lies on this machine: its zip or folder, or None.
+    """Place of a published data set on this machine: its zip or folder, or None.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names` but ``"synthetic"``.
 
     Examples
     --------

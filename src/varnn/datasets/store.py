@@ -54,7 +54,7 @@ class Members:
     loose: Mapping[str, Path] = field(default_factory=dict)
 
     def read(self, names: Iterable[str]) -> Iterator[bytes]:
-        """Give the content of each named file, in that order, after checking its SHA-256."""
+        """Content of each named file, in that order, after checking its SHA-256."""
         for name, content in self._contents(names):
             found = hashlib.sha256(content).hexdigest()
             if found != self.source.checksums[name]:

@@ -24,11 +24,11 @@ class Synthetic:
 
     Parameters
     ----------
-    panel
+    panel : Panel
         Its rows.
-    best
+    best : array of shape (N,)
         Best possible one-step prediction of each row.
-    events
+    events : dict from str to list of int
         Rows at which something happens, by name; for plots.
     """
 
@@ -38,18 +38,36 @@ class Synthetic:
 
 
 def make(kind: str = "mixed", *, rows: int = 6000, strength: float = 1.0, seed: int = 0) -> Synthetic:
-    """Make a stream.
+    """Make a stream with one kind of trouble, and its best possible predictions.
 
     Parameters
     ----------
-    kind
+    kind : str, default "mixed"
         One of :data:`KINDS`: ``level-shift``, ``drift``, ``regimes``, ``volatility``,
         ``sensor-bias``, ``heavy-tails``, ``hpc-write-time``, or ``mixed`` (drift, regime switches and
         volatility bursts together; its best predictor also knows the regime).
-    rows, seed
-        Length, and where the numbers are drawn from.
-    strength
+    rows : int, default 6000
+        Length.
+    strength : float, default 1.0
         How strong the trouble is; 0 leaves a plain regression with noise (or an AR(1) error).
+    seed : int, default 0
+        Where the numbers are drawn from.
+
+    Returns
+    -------
+    Synthetic
+        The rows, the best one-step predictions, and where something happens.
+
+    References
+    ----------
+    R. E. Kalman, "A new approach to linear filtering and prediction problems", Journal of Basic Engineering
+    82 (1960), 35-45: the best predictor under drift and sensor bias.
+
+    J. D. Hamilton, "A new approach to the economic analysis of nonstationary time series and the business
+    cycle", Econometrica 57 (1989), 357-384: that under regimes.
+
+    R. P. Adams and D. J. C. MacKay, "Bayesian online changepoint detection", arXiv:0710.3742 (2007): that
+    under level shifts.
 
     Examples
     --------
@@ -74,7 +92,7 @@ def make(kind: str = "mixed", *, rows: int = 6000, strength: float = 1.0, seed: 
 
 
 def panel(kind: str = "mixed", *, rows: int = 6000, strength: float = 1.0, seed: int = 0) -> Panel:
-    """Make a stream and give its rows only; the arguments are those of :func:`make`.
+    """Rows only of a stream; the arguments are those of :func:`make`.
 
     Examples
     --------
@@ -133,7 +151,7 @@ def _level_shift(x: DoubleArray, strength: float, generator: np.random.Generator
 
 
 def _run_length_mean(values: DoubleArray, rate: float, prior: float, noise: float) -> DoubleArray:
-    """Give E[value_t | values before t] when levels N(0, prior) restart with probability ``rate``.
+    """Conditional mean of value_t given those before it, when levels N(0, prior) restart with some ``rate``.
 
     One hypothesis per possible start of the current level, each with its conjugate posterior mean
     and precision; those of negligible weight are dropped.
@@ -158,7 +176,7 @@ def _run_length_mean(values: DoubleArray, rate: float, prior: float, noise: floa
 def _kalman_mean(
     values: DoubleArray, step: float, noise: float, gain: DoubleArray | float = 1.0
 ) -> DoubleArray:
-    """Give E[value_t | values before t] for gain_t * random walk (variance ``step``) plus noise."""
+    """Kalman filter: E[value_t | values before t] for gain_t * random walk (variance ``step``) plus noise."""
     gains = np.broadcast_to(gain, values.shape)
     mean, variance = 0.0, 0.0
     predicted = np.empty_like(values)

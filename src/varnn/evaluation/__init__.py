@@ -1,5 +1,6 @@
 """Models + panel -> scores: protocols cut the rows, models are fitted alike, metrics compare them."""
 
+from varnn.evaluation import metrics
 from varnn.evaluation.backtesting import Backtest, backtest
 from varnn.evaluation.comparison import (
     DETERMINISTIC,
@@ -26,6 +27,7 @@ __all__ = [
     "compare",
     "cut",
     "make_model",
+    "metrics",
     "one_step_scorer",
     "predict_scored_rows",
     "rolling",

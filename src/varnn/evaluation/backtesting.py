@@ -16,32 +16,33 @@ import numpy as np
 from varnn._types import DoubleArray
 from varnn.baselines.forecasts import IteratedARX, persistence_ahead, seasonal_ahead
 from varnn.data.panel import Panel
+from varnn.data.sampling import seconds_per_row
 from varnn.errors import ConfigError, require
 from varnn.estimator.regressor import VARNNRegressor
+from varnn.evaluation.metrics import coverage, mse
 from varnn.evaluation.protocols import Parts, rolling
-from varnn.model.calendar import has_times
 from varnn.model.forecast.rows import targets_ahead
 
 LEVEL = 0.9  # of the intervals whose coverage is counted
-_DAY = np.timedelta64(1, "D")
+_DAY = 86_400  # seconds
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Backtest:
-    """How forecasts did at each step, 1 .. H rows ahead.
+    """Errors and coverage of forecasts at each step of the horizon, 1 .. H rows ahead.
 
     Parameters
     ----------
-    horizon
+    horizon : int
         H.
-    mse
-        Mean squared errors in the target's units by name of the forecast, (seeds, H); one line for
+    mse : dict from str to array of shape (seeds, H)
+        Mean squared errors in the square of the target's units by name of the forecast; one line for
         what draws nothing.
-    coverage
-        Share of outcomes within the 90 % intervals of VARNN: (seeds, H).
-    rows
+    coverage : array of shape (seeds, H)
+        Share of outcomes within the 90 % intervals of VARNN.
+    rows : int
         Test rows that were forecast from.
-    seconds
+    seconds : float
         Time to fit VARNN, all seeds and origins together.
     """
 
@@ -52,9 +53,14 @@ class Backtest:
     seconds: float
 
     def table(self, steps: Sequence[int] = (1, 3, 6, 12, 24)) -> list[dict[str, Any]]:
-        """Give a line for each forecast: its error at some steps over that of persistence.
+        """One line for each forecast: its squared error at some steps over that of persistence.
 
         The lines are sorted by the mean of these; a pair is the mean over seeds and half their range.
+
+        Parameters
+        ----------
+        steps : sequence of int, default (1, 3, 6, 12, 24)
+            Steps to show; those beyond the horizon are left out.
         """
         shown = [one for one in steps if one <= self.horizon]
         last = self.mse["persistence"]
@@ -81,27 +87,39 @@ def backtest(
     model: Callable[[int], VARNNRegressor] | None = None,
     on_epoch: Callable[[dict[str, float]], None] | None = None,
 ) -> Backtest:
-    """Forecast from before each row of the test part, and score each step.
+    """Rolling-origin backtest of forecasts: from before each row of the test part, each step scored.
 
     Parameters
     ----------
-    panel
+    panel : Panel
         The rows.
-    horizon
+    horizon : int, default 24
         Rows ahead, at least 2.
-    seeds, first_seed
-        Seeds 2025, 2026, ... of VARNN.
-    origins
+    seeds : int, default 1
+        How many VARNNs to fit.
+    first_seed : int, default 2025
+        Seed of the first of them; the next take the next numbers.
+    origins : int, default 1
         With more than one, all is fitted anew at each of :func:`varnn.evaluation.protocols.rolling`'s
         origins.
-    known_inputs
+    known_inputs : sequence of str, default ()
         Inputs that are known in the future.
-    season
-        Rows of the season of seasonal persistence; None is a day, where rows have a time.
-    model
-        Makes a VARNN from a seed; None is the default.
-    on_epoch
+    season : int, optional
+        Rows of the season of seasonal persistence; if not given a day, where rows have a time.
+    model : callable, optional
+        Makes a VARNN from a seed; if not given the default one.
+    on_epoch : callable, optional
         Called after each epoch, for progress.
+
+    Returns
+    -------
+    Backtest
+        Errors at each step, of VARNN and of simple forecasts.
+
+    References
+    ----------
+    L. J. Tashman, "Out-of-sample tests of forecasting accuracy: an analysis and review", International
+    Journal of Forecasting 16 (2000), 437-450.
 
     Examples
     --------
@@ -150,7 +168,7 @@ def backtest(
                 sums.add("direct linear", 0, outcomes[scored], linear[scored])
         sums.rows += int(scored.sum())
     return Backtest(
-        horizon=horizon, mse=sums.means(), coverage=sums.coverage(), rows=sums.rows, seconds=seconds
+        horizon=horizon, mse=sums.means(), coverage=_means(sums.hits), rows=sums.rows, seconds=seconds
     )
 
 
@@ -165,16 +183,13 @@ def _simple(parts: Parts, horizon: int, season: int | None) -> Iterator[tuple[st
 
 
 def _rows_of_a_day(panel: Panel) -> int | None:
-    if not has_times(panel.time) or len(panel) < 2:
-        return None
-    steps = np.diff(np.asarray(panel.time).astype("datetime64[s]"))
-    usual = np.median(steps[steps > np.timedelta64(0, "s")].astype(np.int64))
-    return round(_DAY / np.timedelta64(int(usual), "s")) if usual else None
+    seconds = seconds_per_row(panel.time, panel.starts)
+    return None if seconds is None else round(_DAY / seconds)
 
 
 @dataclass
 class _Sums:
-    """Squared errors and hits, summed up over origins: of each forecast and seed, and how many they are."""
+    """Metrics at each step times the rows they are means of, summed up over origins, and these rows."""
 
     horizon: int
     rows: int = 0
@@ -182,21 +197,22 @@ class _Sums:
     hits: dict[int, DoubleArray] = field(default_factory=dict)
 
     def add(self, name: str, seed: int, outcomes: DoubleArray, forecasts: DoubleArray) -> None:
-        self._add(self.errors.setdefault(name, {}), seed, np.square(outcomes - forecasts))
+        # A simple forecast that has no label to go by is left out, as an outcome is that is not known.
+        truth = np.where(np.isnan(forecasts), np.nan, outcomes)
+        self._add(self.errors.setdefault(name, {}), seed, mse, truth, forecasts)
 
     def cover(self, seed: int, outcomes: DoubleArray, lower: DoubleArray, upper: DoubleArray) -> None:
-        within = (lower <= outcomes) & (outcomes <= upper)
-        self._add(self.hits, seed, np.where(np.isnan(outcomes), np.nan, within))
+        self._add(self.hits, seed, coverage, outcomes, lower, upper)
 
-    def _add(self, sums: dict[int, DoubleArray], seed: int, values: DoubleArray) -> None:
-        both = np.array([np.nansum(values, axis=0), np.count_nonzero(~np.isnan(values), axis=0)])
-        sums[seed] = sums.get(seed, 0) + both
+    def _add(
+        self, sums: dict[int, DoubleArray], seed: int, metric: Callable[..., float], *columns: DoubleArray
+    ) -> None:
+        values = np.array([metric(*(one[:, step] for one in columns)) for step in range(self.horizon)])
+        counts = np.count_nonzero(~np.isnan(columns[0]), axis=0)
+        sums[seed] = sums.get(seed, 0) + np.array([np.where(counts > 0, values * counts, 0.0), counts])
 
     def means(self) -> dict[str, DoubleArray]:
         return {name: _means(seeds) for name, seeds in self.errors.items()}
-
-    def coverage(self) -> DoubleArray:
-        return _means(self.hits)
 
 
 def _means(sums: dict[int, DoubleArray]) -> DoubleArray:

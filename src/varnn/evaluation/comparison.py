@@ -6,13 +6,14 @@ Where a panel is cut is in `varnn.evaluation.protocols`; what the scores say, in
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, get_args
 
 import numpy as np
-from sklearn.metrics import mean_squared_error
 
 from varnn import baselines
 from varnn._types import BoolArray, FloatArray
@@ -20,13 +21,19 @@ from varnn.data import allocator
 from varnn.data.panel import Panel
 from varnn.errors import ConfigError, check_choice
 from varnn.estimator.regressor import VARNNRegressor
+from varnn.evaluation.metrics import DEFAULT, check_names, mse, needs
 from varnn.evaluation.protocols import Parts, ProtocolName, cut, rolling
-from varnn.evaluation.scores import Comparison, Score, TestBlock, score_blocks
+from varnn.evaluation.scores import Comparison, Predicted, Score, TestBlock, score_blocks
+from varnn.model.intervals import check_levels
 from varnn.network.cell import VARIANTS
 
 
 class Model(Protocol):
-    """What a model must offer to be judged."""
+    """What a model must offer to be judged.
+
+    Metrics of intervals are for models whose ``predict`` takes ``interval``, a level, and then gives
+    predictions, lower and upper bounds.
+    """
 
     def fit(self, panel: Any, /, *, validation: Panel | None = None) -> Any:
         """Learn from a panel, choosing on the validation panel."""
@@ -39,6 +46,18 @@ class Model(Protocol):
 
 def make_model(name: str, seed: int) -> Model:
     """Make a model by name: a variant of the paper ("RM"), "varnn" (our default) or a baseline.
+
+    Parameters
+    ----------
+    name : str
+        ``"varnn"``, a variant such as ``"ARM+AM"``, or one of ``baselines.NAMES``.
+    seed : int
+        What it draws from; models that draw nothing take no notice.
+
+    Returns
+    -------
+    Model
+        Not fitted.
 
     Examples
     --------
@@ -60,6 +79,8 @@ def compare(
     seeds: int = 5,
     origins: int = 1,
     parts: Parts | None = None,
+    metrics: Sequence[str] = DEFAULT,
+    interval: float = 0.9,
     on_score: Callable[[Score], None] | None = None,
     on_epoch: Callable[[dict[str, float]], None] | None = None,
 ) -> Comparison:
@@ -67,36 +88,51 @@ def compare(
 
     Parameters
     ----------
-    panel
+    panel : Panel
         The rows.
-    models
+    models : sequence of str or (str, callable), default ("persistence", "arx-lr", "varnn")
         Names for :func:`make_model`, or pairs of a name and a function from a seed to a model.
-    protocol
-        ``"honest"`` or ``"paper"``.
-    seeds
+    protocol : {"honest", "paper"}, default "honest"
+        Where to cut, and what is chosen on which part; see `varnn.evaluation.protocols`.
+    seeds : int, default 5
         Seeds 2025, 2026, ...; a model that draws nothing is fitted once.
-    origins
+    origins : int, default 1
         With more than one, a rolling-origin backtest: every model is fitted anew at each of
         :func:`varnn.evaluation.protocols.rolling`'s origins, on the rows before it alone, and scored on the
         block of rows after it.
-    parts
+    parts : Parts, optional
         A cut of your own, instead of the protocol's cut in time.
-    on_score, on_epoch
+    metrics : sequence of str, default ("rmse", "mae", "skill")
+        What to show, by name; `varnn.evaluation.metrics` has them. Those of intervals are None for models
+        that give none.
+    interval : float, default 0.9
+        Level of the intervals that such metrics judge.
+    on_score, on_epoch : callable, optional
         Called after each fit with its score (that of one origin), and after each epoch of a VARNN, for
         progress.
+
+    Returns
+    -------
+    Comparison
+        A score per model and seed; lines for tables, differences and their significance.
 
     Examples
     --------
     >>> from varnn import datasets, evaluation
     >>> panel = datasets.load("synthetic", kind="drift", rows=800)
-    >>> table = evaluation.compare(panel, ["persistence", "arx-lr"], seeds=1, origins=4)
-    >>> [line["model"] for line in table.rows()]
-    ['arx-lr', 'persistence']
+    >>> table = evaluation.compare(panel, ["persistence", "arx-lr"], seeds=1, origins=4, metrics=["mase"])
+    >>> [(line["model"], round(line["mase"], 2)) for line in table.rows()]
+    [('arx-lr', 0.73), ('persistence', 0.95)]
     >>> len(table.truth), len(table.of("arx-lr")[0].mse_by_origin)
     (400, 4)
     """
     if seeds < 1:
         raise ConfigError(f"seeds must be at least 1; got {seeds}.")
+    asked, levels = check_names(metrics), check_levels(interval)
+    if len(levels) != 1:
+        raise ConfigError(f"metrics of intervals are about one level; got interval={interval!r}. Give one.")
+    level = float(levels[0])
+    bounded = any("lower" in needs(one) or "upper" in needs(one) for one in asked)
     cuts = _cuts(panel, protocol, origins, parts)
     blocks = [_block(one) for one in cuts]
     scores: list[Score] = []
@@ -104,6 +140,7 @@ def compare(
     for model in models:
         name, make = model if isinstance(model, tuple) else (model, _maker(model))
         for seed in range(2025, 2025 + (1 if name in DETERMINISTIC else seeds)):
+            score = partial(score_blocks, name, seed, asked=asked, level=level)
             predictions, seconds = [], []
             for block in blocks:
                 allocator.release()  # of the model before
@@ -111,15 +148,16 @@ def compare(
                 began = time.perf_counter()
                 _fit(fitted, block.parts, on_epoch)
                 seconds.append(time.perf_counter() - began)
-                predictions.append(predict_scored_rows(block.parts, block.scored, fitted))
+                predictions.append(_predicted(block, fitted, level if bounded else None))
                 if on_score is not None:
-                    on_score(score_blocks(name, seed, [block], predictions[-1:], seconds[-1:]))
-            scores.append(score_blocks(name, seed, blocks, predictions, seconds))
-    return Comparison(cuts[0], scores, np.concatenate([block.truth for block in blocks]), cuts[1:], kept)
+                    on_score(score([block], predictions[-1:], seconds[-1:]))
+            scores.append(score(blocks, predictions, seconds))
+    truth = np.concatenate([block.truth for block in blocks])
+    return Comparison(cuts[0], scores, truth, cuts[1:], kept, asked, level)
 
 
 def one_step_scorer(
-    metric: Callable[..., float] = mean_squared_error, *, greater_is_better: bool = False
+    metric: Callable[..., float] = mse, *, greater_is_better: bool = False
 ) -> Callable[[Any, Any, Any], float]:
     """Make a scorer for scikit-learn that measures predictions one step ahead, from the labels before.
 
@@ -127,9 +165,10 @@ def one_step_scorer(
 
     Parameters
     ----------
-    metric
-        A function of labels and predictions, such as those of :mod:`sklearn.metrics`.
-    greater_is_better
+    metric : callable, default :func:`varnn.evaluation.metrics.mse`
+        A function of labels and predictions, such as those of `varnn.evaluation.metrics` or
+        :mod:`sklearn.metrics`.
+    greater_is_better : bool, default False
         Whether its sign stays; errors are negated, as scikit-learn has it.
 
     Examples
@@ -159,14 +198,28 @@ class _OneStep:
         return self.sign * float(self.metric(labels[known], predictions[known]))
 
 
+# Models that draw nothing: those that take no seed, and boosting, which draws only to bin many rows.
 DETERMINISTIC = frozenset(
-    {"persistence", "lr", "arx-lr", "narx-gbm", "rls-arx", "armax"}
-)  # these draw nothing
+    {"narx-gbm", *(name for name in baselines.NAMES if "random_state" not in baselines.options(name))}
+)
 
 
 def predict_scored_rows(parts: Parts, scored: BoolArray, model: Model) -> FloatArray:
     """Predict the scored rows; a model may see every label before the row it predicts."""
     return np.asarray(model.predict(parts.lead_in)[scored], dtype=np.float64)
+
+
+def _predicted(block: TestBlock, model: Model, level: float | None) -> Predicted:
+    """Predictions of the scored rows of a block; with a level, their bounds too, if the model gives any."""
+    predictions = predict_scored_rows(block.parts, block.scored, model)
+    if level is None or "interval" not in inspect.signature(model.predict).parameters:
+        return Predicted(predictions)
+    giving: Any = model
+    try:
+        _, lower, upper = giving.predict(block.parts.lead_in, interval=level)
+    except ConfigError:  # the level is fine, so it is a model that was fitted without intervals
+        return Predicted(predictions)
+    return Predicted(predictions, *(np.asarray(one, np.float64)[block.scored] for one in (lower, upper)))
 
 
 def _cuts(panel: Panel, protocol: ProtocolName, origins: int, parts: Parts | None) -> list[Parts]:

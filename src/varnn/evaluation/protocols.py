@@ -29,11 +29,13 @@ class Parts:
 
     Parameters
     ----------
-    train, validation, test
+    train, validation, test : Panel
         The parts; under the paper's protocol validation is test.
-    lead_in
+    lead_in : Panel
         Rows that end with the test rows: a model predicts all of them, so that the first test rows
         have a past. Only predictions of test rows are scored.
+    protocol : {"honest", "paper"}
+        Whose cut it is.
     """
 
     train: Panel
@@ -68,6 +70,18 @@ class Parts:
 def cut(panel: Panel, protocol: ProtocolName = "honest") -> Parts:
     """Cut each series in time order as a protocol says.
 
+    Parameters
+    ----------
+    panel : Panel
+        The rows.
+    protocol : {"honest", "paper"}, default "honest"
+        64 / 16 / 20, or the paper's 80 / 20.
+
+    Returns
+    -------
+    Parts
+        What to learn from, to choose on and to score.
+
     Examples
     --------
     >>> parts = cut(Panel.from_arrays(None, range(100)))
@@ -83,7 +97,7 @@ def cut(panel: Panel, protocol: ProtocolName = "honest") -> Parts:
 
 
 def rolling(panel: Panel, origins: int) -> list[Parts]:
-    """Cut each series at several successive origins, each to be fitted and scored afresh.
+    """Cut each series at several rolling origins, each to be fitted and scored afresh.
 
     The rows make ``origins + 4`` equal blocks. Four lie before the first origin, and each later block
     is the test part of the origin it follows; of all the rows before an origin the last fifth is
@@ -91,10 +105,20 @@ def rolling(panel: Panel, origins: int) -> list[Parts]:
 
     Parameters
     ----------
-    panel
+    panel : Panel
         The rows.
-    origins
+    origins : int
         How often to cut, at least 1.
+
+    Returns
+    -------
+    list of Parts
+        One cut per origin, in time order.
+
+    References
+    ----------
+    L. J. Tashman, "Out-of-sample tests of forecasting accuracy: an analysis and review", International
+    Journal of Forecasting 16 (2000), 437-450.
 
     Examples
     --------

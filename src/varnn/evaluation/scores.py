@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from varnn._types import BoolArray, FloatArray
+from varnn._types import BoolArray, DoubleArray, FloatArray
+from varnn.baselines.forecasts import persistence_ahead
+from varnn.evaluation import metrics
+from varnn.evaluation.metrics import DEFAULT
 from varnn.evaluation.protocols import Parts
 from varnn.evaluation.significance import Difference, difference
 
@@ -20,23 +24,27 @@ class Score:
 
     Parameters
     ----------
-    model, seed
-        Which model, from which seed.
-    mse, rmse, mae
+    model : str
+        Name of the model.
+    seed : int
+        What it drew from.
+    mse, rmse, mae : float
         In the target's own units.
-    scaled_mse
+    scaled_mse : float
         Mean squared error in units of the target's range before the (first) test part, as the paper
         prints.
-    median_series_mse
+    median_series_mse : float
         Median over series of each series' own mean squared error, own units.
-    skill
+    skill : float
         1 - mse / mse of persistence.
-    seconds
+    seconds : float
         Time to fit, at all origins together.
-    predictions
+    predictions : array of shape (N,)
         Of the scored rows.
-    mse_by_origin, skill_by_origin
+    mse_by_origin, skill_by_origin : tuple of float
         What the pooled figures are made of: one after each origin.
+    metrics : mapping from str to float or None
+        The metrics that were asked for, by name; None where the model gives no intervals.
     """
 
     model: str
@@ -51,6 +59,7 @@ class Score:
     predictions: FloatArray
     mse_by_origin: tuple[float, ...] = ()
     skill_by_origin: tuple[float, ...] = ()
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,16 +68,20 @@ class Comparison:
 
     Parameters
     ----------
-    parts
+    parts : Parts
         Where the panel was cut, or first cut.
-    scores
+    scores : list of Score
         One per model and seed.
-    truth
+    truth : array of shape (N,)
         Labels of the scored rows, origin after origin.
-    later
+    later : sequence of Parts, default ()
         Further cuts, with rolling origins.
-    fitted
+    fitted : mapping from str to model, default {}
         Models by name, as last fitted: from the last seed, at the last origin.
+    metrics : tuple of str, default ("rmse", "mae", "skill")
+        Names of the metrics that were asked for, as :meth:`rows` and tables show them.
+    level : float, default 0.9
+        Level of the intervals that some of them judge.
     """
 
     parts: Parts
@@ -76,6 +89,8 @@ class Comparison:
     truth: FloatArray
     later: Sequence[Parts] = ()
     fitted: Mapping[str, Any] = field(default_factory=dict)
+    metrics: tuple[str, ...] = DEFAULT
+    level: float = 0.9
 
     @property
     def cuts(self) -> list[Parts]:
@@ -88,14 +103,15 @@ class Comparison:
         return max(one.test.n_series for one in self.cuts)
 
     def of(self, model: str) -> list[Score]:
-        """Give the scores of one model, one per seed."""
+        """Scores of one model, one per seed."""
         return [score for score in self.scores if score.model == model]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Give one line per model, best first: means over seeds, and spread over seeds and origins.
+        """One line per model, the smallest squared error first: means over seeds, and what they are made of.
 
-        ``spread`` is one standard deviation of the scaled error over seeds. Lists by seed and
-        by origin show what the pooled figures are made of.
+        Each metric that was asked for is there by name, and None where a model gives no intervals or the
+        metric is not defined. ``spread`` is one standard deviation of the scaled error over seeds. Lists by
+        seed and by origin show what the pooled figures are made of.
         """
         names = list(dict.fromkeys(score.model for score in self.scores))
         lines = []
@@ -106,9 +122,7 @@ class Comparison:
                 {
                     "model": name,
                     "seeds": len(scores),
-                    "rmse": float(np.mean([score.rmse for score in scores])),
-                    "mae": float(np.mean([score.mae for score in scores])),
-                    "skill": float(np.mean([score.skill for score in scores])),
+                    **{one: _mean([score.metrics.get(one) for score in scores]) for one in self.metrics},
                     "scaled_mse": float(values.mean()),
                     "spread": float(values.std(ddof=1)) if len(values) > 1 else 0.0,
                     "median_series_mse": float(np.mean([one.median_series_mse for one in scores])),
@@ -123,20 +137,20 @@ class Comparison:
         return sorted(lines, key=lambda line: float(line["scaled_mse"]))
 
     def errors(self, model: str) -> FloatArray:
-        """Give truth minus the mean prediction over seeds, for the scored rows."""
+        """Truth minus the mean prediction over seeds, for the scored rows: (N,)."""
         return np.asarray(self.truth - np.mean([score.predictions for score in self.of(model)], axis=0))
 
     def losses(self, model: str) -> FloatArray:
-        """Give the squared error of each scored row, mean over seeds: what one fit is to expect."""
+        """Squared error of each scored row, mean over seeds: what one fit is to expect, (N,)."""
         squared = [np.square(self.truth - score.predictions) for score in self.of(model)]
         return np.asarray(np.mean(squared, axis=0))
 
     def difference(self, model: str, other: str) -> Difference:
-        """Compare two models' squared errors, by Diebold-Mariano and by paired bootstrap."""
+        """Difference of two models' squared errors, by Diebold-Mariano and by paired bootstrap."""
         return difference(self.losses(model), self.losses(other))
 
     def against(self, model: str, other: str) -> tuple[float, float]:
-        """Compare two models' squared errors: relative difference of their means, and its p value."""
+        """Relative difference of two models' mean squared errors, and its Diebold-Mariano p value."""
         found = self.difference(model, other)
         return found.change, found.p
 
@@ -147,11 +161,11 @@ class TestBlock:
 
     Parameters
     ----------
-    parts
+    parts : Parts
         The cut.
-    scored
+    scored : array of bool
         Which rows of the cut's lead-in are scored.
-    persistence
+    persistence : array of shape (N,)
         Predictions of the scored rows by persistence, the reference of skill.
     """
 
@@ -170,50 +184,106 @@ class TestBlock:
         lead_in = self.parts.lead_in
         return np.repeat(np.array(lead_in.ids), lead_in.lengths)[self.scored]
 
+    @cached_property
+    def scale(self) -> DoubleArray:
+        """Mean absolute error of persistence on the training rows of each scored row's series.
+
+        A series that has none there, as of a cut by series, takes that of all.
+        """
+        train = self.parts.train
+        errors = np.abs(train.target - persistence_ahead(train, 1)[:, 0])
+        known = ~np.isnan(errors)
+        series = np.repeat(np.arange(train.n_series), train.lengths)[known]
+        counts = np.bincount(series, minlength=train.n_series)
+        sums = np.bincount(series, weights=errors[known], minlength=train.n_series)
+        of_all = sums.sum() / max(1, counts.sum())
+        means = np.divide(sums, counts, out=np.full(len(sums), of_all), where=counts > 0)
+        by_id = dict(zip(train.ids, means, strict=True))
+        lead_in = self.parts.lead_in
+        own = np.array([by_id.get(one, of_all) for one in lead_in.ids], dtype=np.float64)
+        return np.repeat(own, lead_in.lengths)[self.scored]
+
+
+class Predicted(NamedTuple):
+    """Predictions of the scored rows of a block, and their bounds where the model gives intervals."""
+
+    prediction: FloatArray
+    lower: FloatArray | None = None
+    upper: FloatArray | None = None
+
 
 def score_blocks(
     name: str,
     seed: int,
     blocks: Sequence[TestBlock],
-    predictions: Sequence[FloatArray],
+    predictions: Sequence[Predicted],
     seconds: Sequence[float],
+    *,
+    asked: Sequence[str] = DEFAULT,
+    level: float = 0.9,
 ) -> Score:
-    """Score one model's predictions of some blocks, pooled.
+    """Score of one model's predictions of some blocks, pooled.
 
     Parameters
     ----------
-    name, seed
-        Of the model.
-    blocks, predictions, seconds
+    name : str
+        Name of the model.
+    seed : int
+        What it drew from.
+    blocks, predictions, seconds : sequence
         The scored rows of each cut, the model's predictions of them, and its time to fit there.
+    asked : sequence of str, default ("rmse", "mae", "skill")
+        Metrics to give, beside those that a score has anyway.
+    level : float, default 0.9
+        Level of the bounds.
     """
-    errors = [block.truth - one for block, one in zip(blocks, predictions, strict=True)]
-    naive = [block.truth - block.persistence for block in blocks]
-    pooled = np.concatenate(errors)
-    mse = _mean_square(pooled)
+    truth = np.concatenate([block.truth for block in blocks])
+    naive = np.concatenate([block.persistence for block in blocks])
+    pooled = np.concatenate([one.prediction for one in predictions])
+    mse = metrics.mse(truth, pooled)
     _, codes, counts = np.unique(
         np.concatenate([block.series for block in blocks]), return_inverse=True, return_counts=True
     )
+    pairs = [(block, one.prediction) for block, one in zip(blocks, predictions, strict=True)]
+    scaled = any("scale" in metrics.needs(one) for one in asked)
+    given = {
+        "truth": truth,
+        "prediction": pooled,
+        "naive": naive,
+        "lower": _joined([one.lower for one in predictions]),
+        "upper": _joined([one.upper for one in predictions]),
+        "level": level,
+        "scale": np.concatenate([block.scale for block in blocks]) if scaled else None,
+    }
     return Score(
         model=name,
         seed=seed,
         mse=mse,
-        rmse=mse**0.5,
-        mae=float(np.mean(np.abs(pooled))),
+        rmse=metrics.rmse(truth, pooled),
+        mae=metrics.mae(truth, pooled),
         scaled_mse=mse / blocks[0].parts.unit ** 2,
-        median_series_mse=float(np.median(np.bincount(codes, weights=pooled**2) / counts)),
-        skill=_skill(pooled, np.concatenate(naive)),
+        median_series_mse=float(np.median(np.bincount(codes, weights=np.square(truth - pooled)) / counts)),
+        skill=metrics.skill(truth, pooled, naive),
         seconds=sum(seconds),
-        predictions=np.concatenate(predictions),
-        mse_by_origin=tuple(map(_mean_square, errors)),
-        skill_by_origin=tuple(map(_skill, errors, naive)),
+        predictions=pooled,
+        mse_by_origin=tuple(metrics.mse(block.truth, one) for block, one in pairs),
+        skill_by_origin=tuple(metrics.skill(block.truth, one, block.persistence) for block, one in pairs),
+        metrics={one: _measured(one, given) for one in asked},
     )
 
 
-def _mean_square(errors: FloatArray) -> float:
-    return float(np.mean(np.square(errors)))
+def _measured(name: str, given: Mapping[str, Any]) -> float | None:
+    """Value of a metric, or None where something that it needs is not given."""
+    needed = {argument: given[argument] for argument in metrics.needs(name)}
+    return None if any(one is None for one in needed.values()) else float(metrics.METRICS[name](**needed))
 
 
-def _skill(errors: FloatArray, naive: FloatArray) -> float:
-    reference = _mean_square(naive)
-    return 1 - _mean_square(errors) / reference if reference else 0.0
+def _joined(arrays: Sequence[FloatArray | None]) -> FloatArray | None:
+    known = [one for one in arrays if one is not None]
+    return np.concatenate(known) if len(known) == len(arrays) else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Mean over seeds; None where there is nothing, or what there is is not defined."""
+    known = [one for one in values if one is not None and not np.isnan(one)]
+    return float(np.mean(known)) if len(known) == len(values) else None

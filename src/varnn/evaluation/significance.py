@@ -1,4 +1,8 @@
-"""Is one model's error really smaller than another's? Two answers that respect time order."""
+"""Losses of two models on the same rows -> whether chance may explain their difference, by two tests.
+
+Both respect time order: the Diebold-Mariano test by a long-run variance, the paired bootstrap by resampling
+blocks of rows.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,17 +17,17 @@ DRAWS = 2000  # resamples of a bootstrap
 
 @dataclass(frozen=True)
 class Difference:
-    """How much one model's mean loss differs from another's, and whether chance may explain it.
+    """Relative difference of two models' mean losses, its interval, and p values of two tests.
 
     Parameters
     ----------
-    change
+    change : float
         Ratio of the mean losses less 1: -0.1 is a tenth below.
-    low, high
+    low, high : float
         Its 95 % interval, by :func:`paired_bootstrap`.
-    p
+    p : float
         Two-sided p value of :func:`diebold_mariano`.
-    p_bootstrap
+    p_bootstrap : float
         Two-sided p value of the same bootstrap; never below 1 / (half the resamples).
     """
 
@@ -40,7 +44,17 @@ class Difference:
 
 
 def difference(first: FloatArray, second: FloatArray) -> Difference:
-    """Compare the losses of two models on the same rows, in time order.
+    """Difference of two models' losses, by Diebold-Mariano and by a paired circular block bootstrap.
+
+    Parameters
+    ----------
+    first, second : array of shape (N,)
+        Losses of the two models on the same rows, in time order.
+
+    Returns
+    -------
+    Difference
+        Of the first model against the second.
 
     Examples
     --------
@@ -64,7 +78,7 @@ def difference(first: FloatArray, second: FloatArray) -> Difference:
 
 
 def diebold_mariano(first: FloatArray, second: FloatArray) -> float:
-    """Give the two-sided p value of equal mean loss (Diebold-Mariano).
+    """Diebold-Mariano test: the two-sided p value of equal mean loss.
 
     The variance of the mean loss difference is Newey-West with about n^(1/3) lags, since losses of
     neighbouring rows are correlated; the statistic has the small-sample correction of Harvey,
@@ -72,8 +86,24 @@ def diebold_mariano(first: FloatArray, second: FloatArray) -> float:
 
     Parameters
     ----------
-    first, second
+    first, second : array of shape (N,)
         Losses of the two models on the same rows, in time order.
+
+    Returns
+    -------
+    float
+        The p value; 1 for losses that are equal row by row.
+
+    References
+    ----------
+    F. X. Diebold and R. S. Mariano, "Comparing predictive accuracy", Journal of Business and Economic
+    Statistics 13 (1995), 253-263.
+
+    D. Harvey, S. Leybourne and P. Newbold, "Testing the equality of prediction mean squared errors",
+    International Journal of Forecasting 13 (1997), 281-291.
+
+    W. K. Newey and K. D. West, "A simple, positive semi-definite, heteroskedasticity and autocorrelation
+    consistent covariance matrix", Econometrica 55 (1987), 703-708.
 
     Examples
     --------
@@ -101,16 +131,31 @@ def diebold_mariano(first: FloatArray, second: FloatArray) -> float:
 def paired_bootstrap(
     first: FloatArray, second: FloatArray, *, draws: int = DRAWS, level: float = 0.95, seed: int = 0
 ) -> tuple[float, float]:
-    """Give an interval for mean(first) / mean(second) - 1, by a paired circular block bootstrap.
+    """Paired circular block bootstrap: an interval for mean(first) / mean(second) - 1.
 
-    Blocks of about n^(1/3) * 4 neighbouring rows are drawn together, from both models alike.
+    Blocks of about n^(1/3) * 4 neighbouring rows are drawn together, from both models alike; the last rows
+    are followed by the first.
 
     Parameters
     ----------
-    first, second
+    first, second : array of shape (N,)
         Losses of the two models on the same rows, in time order.
-    draws, level, seed
-        Resamples, coverage, and where they are drawn from.
+    draws : int, default 2000
+        Resamples.
+    level : float, default 0.95
+        Coverage of the interval.
+    seed : int, default 0
+        Where resamples are drawn from.
+
+    Returns
+    -------
+    low, high : float
+        The percentile interval.
+
+    References
+    ----------
+    D. N. Politis and J. P. Romano, "A circular block-resampling procedure for stationary data", in
+    R. LePage and L. Billard (eds.), Exploring the Limits of Bootstrap, Wiley (1992), 263-270.
 
     Examples
     --------
@@ -129,7 +174,7 @@ def _interval(ratios: DoubleArray, level: float) -> tuple[float, float]:
 
 
 def _resampled_ratios(first: FloatArray, second: FloatArray, *, draws: int, seed: int) -> DoubleArray:
-    """Give mean(first) / mean(second) - 1 in each resample of blocks, (draws,)."""
+    """Ratios mean(first) / mean(second) - 1 in each resample of blocks, (draws,)."""
     count = len(first)
     block = max(1, min(count, round(4 * count ** (1 / 3))))
     # Sums of every block, circularly, from cumulated sums: a resample is then a sum of a few numbers.

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from varnn.data.sampling import seconds_per_row
 from varnn.errors import DataError
 
 Cycle = Literal["day", "week"]
@@ -79,11 +80,12 @@ def offered_cycles(time: npt.NDArray[Any] | None) -> tuple[Cycle, ...]:
     >>> offered_cycles(hourly), offered_cycles(hourly[::24])
     (('day',), ())
     """
-    if not has_times(time) or len(np.asarray(time)) < 2:
+    if time is None or not has_times(time):
         return ()
-    seconds = np.sort(np.asarray(time).astype("datetime64[s]").astype(np.int64))
-    steps = np.diff(seconds)
-    step = int(np.median(steps[steps > 0])) if (steps > 0).any() else 0
-    span = int(seconds[-1] - seconds[0])
+    times = np.sort(time.astype("datetime64[s]"))  # of all series together
+    step = seconds_per_row(times)
+    if step is None:
+        return ()
+    span = int((times[-1] - times[0]).astype(np.int64))
     cycles: tuple[Cycle, ...] = ("day", "week")
-    return tuple(one for one in cycles if 0 < 4 * step <= _SECONDS[one] and span >= 10 * _SECONDS[one])
+    return tuple(one for one in cycles if 4 * step <= _SECONDS[one] and span >= 10 * _SECONDS[one])

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from varnn._types import DoubleArray, IntArray
 from varnn.data.panel import Panel
+from varnn.data.sampling import seconds_per_row
 from varnn.errors import DataError
 from varnn.model.calendar import has_times
 from varnn.monitoring._words import findings
@@ -83,7 +84,7 @@ def diagnose(
     errors = _checked(innovations, panel, memory, covered)
     known = errors[~np.isnan(errors)]
     size = np.abs(known - known.mean())
-    seconds = _seconds_per_row(panel)
+    seconds = seconds_per_row(panel.time, panel.starts)
     looked_at = _lags(lags, seconds, int(panel.lengths.max()))
     without_gap = len(looked_at[looked_at <= lags])
     correlations, pairs = autocorrelation(errors, looked_at, panel.starts)
@@ -150,14 +151,6 @@ def _changes(
     rate = max(min(_FALSE_ALARMS, _FALSE_ALARMS_IN_ALL / len(panel)), 1e-9)
     hits = None if level is None else covered  # judged against a level, or not at all
     return tuple(detect(errors, panel.starts, covered=hits, coverage=level, false_alarms=rate))
-
-
-def _seconds_per_row(panel: Panel) -> int | None:
-    if not has_times(panel.time):
-        return None
-    steps = np.diff(np.asarray(panel.time).astype("datetime64[s]").astype(np.int64))
-    steps = steps[steps > 0]  # the step from one series to the next may go back
-    return int(np.median(steps)) if len(steps) else None
 
 
 def _lags(most: int, seconds: int | None, longest: int) -> IntArray:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from varnn import baselines
 from varnn.estimator.regressor import VARNNRegressor
+from varnn.evaluation.metrics import METRICS, needs
 from varnn.evaluation.scores import Comparison
 from varnn.evaluation.significance import Difference
 from varnn.model.calendar import has_times
@@ -18,18 +19,23 @@ from varnn.report._model_section import add_model, worst_stretch
 from varnn.report.page import Report
 
 LONGEST_STRETCH = 168  # rows drawn together: a week of hours
-ON_THE_PAGE_ONLY = ("vs best", "scaled MSE", "fit")  # a terminal has no room for more
+ON_THE_PAGE_ONLY = ("vs best", "scaled MSE", "fit")  # a terminal has no room for more,
+FEW_METRICS_ONLY = ("p (DM)", "p (boot)")  # nor for these beside more than
+FEW = 3
+TITLES = {"mse": "MSE", "rmse": "RMSE", "mae": "MAE", "r2": "R²", "mase": "MASE", "smape": "sMAPE"}
+SHARES = ("skill", "coverage")  # metrics that are written in percent
 
 
 def table(comparison: Comparison, *, terse: bool = False) -> tuple[list[str], list[list[str]]]:
-    """Give columns, and one line of text per model, best first.
+    """Columns, and one line of text per model, best first, with the metrics that were asked for.
 
     The median over series is there when several are scored, the range over origins with rolling ones.
-    A terse table fits a terminal.
+    A terse table fits a terminal: without some columns, and with many metrics without p values.
     """
     rows = comparison.rows()
     lines = [_line(comparison, row, str(rows[0]["model"])) for row in rows]
-    hidden = ON_THE_PAGE_ONLY if terse else ()
+    many = len(comparison.metrics) > FEW
+    hidden = (*ON_THE_PAGE_ONLY, *(FEW_METRICS_ONLY if many else ())) if terse else ()
     kept = [column for column in lines[0] if column not in hidden and any(line[column] for line in lines)]
     return kept, [[line[column] for column in kept] for line in lines]
 
@@ -42,7 +48,8 @@ def in_words(comparison: Comparison) -> str:
     """
     rows = comparison.rows()
     names = [str(row["model"]) for row in rows]
-    figures = f"RMSE {rows[0]['rmse']:.4g}, skill over persistence {rows[0]['skill']:.1%}."
+    skill = np.mean([score.skill for score in comparison.of(names[0])])
+    figures = f"RMSE {np.mean(rows[0]['rmse_by_seed']):.4g}, skill over persistence {skill:.1%}."
     said = f"{names[0]} is best: {figures}"
     theirs = [name for name in names if name in baselines.NAMES]
     ours = [name for name in names if name not in theirs]
@@ -72,8 +79,8 @@ def page(comparison: Comparison, title: str, *, fitted: Mapping[str, VARNNRegres
     report = Report(f"{title}: one step ahead", _protocol_in_words(comparison), in_words(comparison))
     columns, lines = table(comparison)
     note = (
-        "RMSE and MAE in the target's own units; the scaled MSE in units of its range before the test rows. "
-        "Skill: how much of persistence's squared error is gone. Against the best: how much more squared "
+        f"{_metrics_in_words(comparison)} Scaled MSE: in units of the target's range before the test rows. "
+        "Against the best: how much more squared "
         "error, and its p by Diebold-Mariano and by a paired bootstrap of blocks of rows."
     )
     if comparison.n_series > 1:
@@ -84,7 +91,7 @@ def page(comparison: Comparison, title: str, *, fitted: Mapping[str, VARNNRegres
         "Error of each model",
         figures.scores(
             [str(row["model"]) for row in rows],
-            [float(row["rmse"]) for row in rows],
+            [float(np.mean(row["rmse_by_seed"])) for row in rows],
             [row[each] for row in rows],
             unit=f"RMSE of {comparison.parts.test.target_name}",
         ),
@@ -144,7 +151,7 @@ def _add_best(report: Report, comparison: Comparison, names: Sequence[str]) -> N
 
 
 def _places(comparison: Comparison) -> npt.NDArray[Any]:
-    """Give the times of all rows that are scored, or their numbers."""
+    """List the times of all rows that are scored, or their numbers."""
     rows = [one.lead_in for one in comparison.cuts]
     timed = all(has_times(one.time) for one in rows)
     values = [np.asarray(one.time) if timed else one.rows for one in rows]
@@ -156,13 +163,15 @@ def _line(comparison: Comparison, row: dict[str, Any], best: str) -> dict[str, s
     name = str(row["model"])
     several_seeds, several_origins = row["seeds"] > 1, len(comparison.cuts) > 1
     found = None if name == best else comparison.difference(name, best)
-    skills = row["skill_by_origin"]
+    measured: dict[str, str] = {}
+    for metric in comparison.metrics:
+        measured[_title(metric)] = _written(metric, row[metric])
+        if metric == "skill" and several_origins:
+            skills = row["skill_by_origin"]
+            measured["by origin"] = f"{min(skills):.0%} to {max(skills):.0%}"
     return {
         "model": name + (f" ({row['seeds']} seeds)" if several_seeds else ""),
-        "RMSE": f"{row['rmse']:.4g}",
-        "MAE": f"{row['mae']:.4g}",
-        "skill": f"{row['skill']:.1%}",
-        "by origin": f"{min(skills):.0%} to {max(skills):.0%}" if several_origins else "",
+        **measured,
         "median series": f"{row['median_series_mse'] ** 0.5:.4g}" if comparison.n_series > 1 else "",
         "vs best": "" if found is None else f"{found.change:+.1%}",
         "p (DM)": "" if found is None else _p(found.p),
@@ -170,6 +179,29 @@ def _line(comparison: Comparison, row: dict[str, Any], best: str) -> dict[str, s
         "scaled MSE": f"{row['scaled_mse']:.3g}" + (f" ± {row['spread']:.1g}" if several_seeds else ""),
         "fit": f"{row['seconds']:.1f} s",
     }
+
+
+def _title(metric: str) -> str:
+    return TITLES.get(metric, metric.replace("_", " "))
+
+
+def _written(metric: str, value: float | None) -> str:
+    """Write the value of a metric; a dash where there is none."""
+    return "-" if value is None else f"{value:.1%}" if metric in SHARES else f"{value:.4g}"
+
+
+def _metrics_in_words(comparison: Comparison) -> str:
+    """Say what each metric is, as the first line of its documentation does."""
+    said = []
+    for metric in comparison.metrics:
+        title, first = _title(metric), (METRICS[metric].__doc__ or "").strip().partition("\n")[0]
+        if title.lower() in first.lower():  # it names itself
+            said.append(first)
+        elif first:
+            said.append(f"{title}: {first[0].lower()}{first[1:]}")
+    if any("lower" in needs(metric) for metric in comparison.metrics):
+        said.append(f"Intervals have the level {comparison.level:.0%}; a dash is for models without any.")
+    return " ".join(said)
 
 
 def _difference_in_words(found: Difference, first: str, second: str) -> str:

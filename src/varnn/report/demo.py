@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from varnn import evaluation
 from varnn.datasets.synthetic import Synthetic
 from varnn.estimator.regressor import VARNNRegressor
+from varnn.evaluation import metrics
 from varnn.report import over_time
 from varnn.report._model_section import add_model
 from varnn.report.page import Report
@@ -56,10 +55,9 @@ def run(
         parts=parts,
         on_epoch=on_epoch,
     )
-    scored = parts.scored()
-    unavoidable = comparison.truth - made.best[parts.lead_in.rows[scored]]
-    best_mse = float(np.mean(np.square(unavoidable)))
-    best = {"rmse": best_mse**0.5, "mae": float(np.mean(np.abs(unavoidable)))}
+    truth, ideal = comparison.truth, made.best[parts.lead_in.rows[parts.scored()]]
+    best = {"rmse": metrics.rmse(truth, ideal), "mae": metrics.mae(truth, ideal)}
+    best_mse = metrics.mse(truth, ideal)
     lines = [
         [
             _TITLES.get(line["model"], line["model"]),
@@ -76,7 +74,7 @@ def run(
             "best possible",
             f"{best['rmse']:.3f}",
             f"{best['mae']:.3f}",
-            f"{1 - best_mse / comparison.of('persistence')[0].mse:.1%}",
+            f"{metrics.skill(truth, ideal, comparison.of('persistence')[0].predictions):.1%}",
             "1.00",
             "",
         ]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from varnn._types import DoubleArray, FloatArray, IntArray
 from varnn.data.panel import Panel
+from varnn.data.sampling import sampling_step
 from varnn.errors import DataError
 
 
@@ -152,16 +153,13 @@ def coming_times(panel: Panel, horizon: int) -> npt.NDArray[Any]:
     [['2026-11-15T09:00', '2026-11-15T10:00']]
     """
     time = np.asarray(panel.time)
-    steps = np.diff(time)
-    nothing = np.zeros((), steps.dtype)
-    steps[panel.starts[1:-1] - 1] = nothing  # from one series to the next
+    of_all = sampling_step(time, panel.starts) if panel.lengths.min(initial=2) < 2 else None
     coming = []
     for first, last in zip(panel.starts[:-1], panel.starts[1:], strict=True):
         # A series of one row has no step of its own: that of the others will do.
-        own = steps[first : last - 1] if last - first > 1 else steps[steps > nothing]
-        if len(own) == 0:
+        step = sampling_step(time[first:last]) if last - first > 1 else of_all
+        if step is None:
             raise DataError("the time from row to row must be known; the data are one row. Give more rows.")
-        step = np.sort(own)[len(own) // 2]  # the median, of times as of numbers
         ahead = np.arange(1, horizon + 1)
         months = _months_apart(time[first:last])
         coming.append(
