@@ -11,7 +11,7 @@ from tests.oracle import predict_rows
 from varnn.data.windows import window_ends
 from varnn.errors import ConfigError
 from varnn.network.cell import Architecture, Weights, initial_weights
-from varnn.network.engines.engine import pack, unpack
+from varnn.network.engines.engine import Task, pack, unpack
 from varnn.network.engines.reference import ReferenceEngine
 from varnn.network.engines.scoring import score
 
@@ -76,7 +76,8 @@ def test_the_training_loss_is_the_oracles_and_its_gradient_the_difference_quotie
     panel = random_panel([12, 9], missing=missing, seed=4)
     flat = torch.tensor(pack(random_weights(architecture, 3)))
     ends = window_ends(panel, 5).astype(np.int64)
-    engine = ReferenceEngine(architecture, torch.tensor(panel.inputs), torch.tensor(panel.target), 5)
+    task = Task(architecture, torch.tensor(panel.inputs), torch.tensor(panel.target), window=5)
+    engine = ReferenceEngine(task)
     loss, gradient = engine.loss_and_gradient(flat, torch.tensor(ends))
     oracle = predict_rows(
         {name: matrix.numpy() for name, matrix in unpack(architecture, flat).as_dict().items()},

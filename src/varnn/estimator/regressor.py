@@ -125,8 +125,9 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
     gradient_clip : float or None
         Longest gradient allowed.
     engine : {"auto", "reference", "fused", "compiled"}
-        How gradients are computed: ``"auto"`` takes the fastest that is installed; ``"reference"`` is the
-        readable one. They agree to rounding.
+        How gradients are computed: ``"auto"`` takes the fastest that handles the network and is installed;
+        ``"reference"`` is the readable one. They agree to rounding. One that is asked for by name and does
+        not handle the network is an error.
 
     Attributes
     ----------
@@ -187,7 +188,7 @@ class VARNNRegressor(ForecastMixin, ExchangeMixin, RegressorMixin, BaseEstimator
         random_state: int | np.random.RandomState | None = 2025,
         verbose: int = 0,
         gradient_clip: float | None = 1.0,
-        engine: Literal["auto", "reference", "fused", "compiled"] = "auto",
+        engine: str = "auto",
     ) -> None:
         self.variant = variant
         self.window = window

@@ -30,8 +30,8 @@ def score_compiled(
     Parameters
     ----------
     architecture, weights
-        The cell, one that `varnn.network.engines._compilable.supports` accepts; its matrices have a leading
-        axis of E members.
+        The cell, one of `varnn.network.handled.PIECEWISE_LINEAR`; its matrices have a leading axis of E
+        members.
     inputs, target, first_rows
         All rows (N, D), (N,) and the row at which each row's series begins (N,). Inputs, target and
         weights are of one precision.

@@ -15,7 +15,7 @@ import numpy as np
 
 from varnn.network import cell
 from varnn.network.cell import Architecture, Array, State, Weights
-from varnn.network.engines._compilable import supports
+from varnn.network.handled import PIECEWISE_LINEAR
 
 _CHUNK_FLOATS = 1 << 17  # half a megabyte of hidden layer at a time: it stays in a core's own cache
 # Steps of windows that take a tenth of a second without compiled code; to load that takes as long and more.
@@ -76,7 +76,7 @@ def _are_arrays_alike(inputs: Array, target: Array, weights: Weights) -> bool:
 
 def _compiled_for(architecture: Architecture) -> Callable[..., Array] | None:
     """Give the compiled way to score a cell; None where there is none."""
-    if not supports(architecture):
+    if architecture not in PIECEWISE_LINEAR:
         return None
     try:
         from varnn.network.engines.compiled_scoring import score_compiled

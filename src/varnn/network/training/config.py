@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from varnn.errors import ConfigError, check_choice
-from varnn.network.engines.registry import EngineName
+from varnn.network.engines.registry import engine_names
 
 Schedule = Literal["constant", "cosine"]
 
@@ -36,7 +36,7 @@ class TrainConfig:
     gradient_clip: float | None = None
     weight_ema: float = 0.0
     device: str = "auto"
-    engine: EngineName = "auto"
+    engine: str = "auto"
 
     def __post_init__(self) -> None:
         for name in ("window", "loss_rows", "epochs", "batch_size", "patience"):
@@ -52,7 +52,7 @@ class TrainConfig:
         if self.loss_rows > self.window:
             raise ConfigError(f"loss_rows must be at most window = {self.window}; got {self.loss_rows}.")
         check_choice("schedule", self.schedule, get_args(Schedule))
-        check_choice("engine", self.engine, get_args(EngineName))
+        check_choice("engine", self.engine, engine_names())
 
 
 def pick_device(name: str) -> torch.device:

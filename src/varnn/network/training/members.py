@@ -10,6 +10,7 @@ from typing import Any
 from varnn.data import allocator
 from varnn.data.panel import Panel
 from varnn.network.cell import Architecture
+from varnn.network.engines.registry import batches_members
 from varnn.network.training.config import TrainConfig, pick_device
 from varnn.network.training.loop import train, train_together
 from varnn.network.training.record import Ahead, Epoch, Trained
@@ -83,7 +84,7 @@ def _trained(
     with one_thread():
         if pick_device(config.device).type != "cpu":
             first = members[0]
-            if all(one.training is first.training for one in members):
+            if batches_members(config.engine) and all(one.training is first.training for one in members):
                 seeds = [one.seed for one in members]
                 cell, rows = first.architecture, (first.training, first.validation)
                 ends = [one.stop_after for one in members]
