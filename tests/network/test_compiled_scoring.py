@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 pytest.importorskip("numba")
 
 
-from tests.cases import CASES, Case, random_panel, random_weights
+from tests.cases import CASES, Case, random_panel, random_weights, with_a_field
 from tests.network.test_engine_compiled import BREAK_POINTS
-from tests.network.test_engines import with_a_field
 from tests.oracle import predict_rows
 from varnn._types import FloatArray
 from varnn.network.cell import Architecture, Weights

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.cases import random_panel, random_weights
+from tests.cases import random_panel, random_weights, with_a_field
 from varnn.data.preparation import Scaling
 from varnn.errors import ConfigError
 from varnn.network.cell import Architecture, MemoryActivation, Residual
@@ -225,14 +225,6 @@ def test_optimiser_is_the_adam_of_torch(engine: type[Engine]) -> None:
 
 
 # What engines say of themselves, and which of them is taken.
-
-
-def with_a_field(cell: Architecture, name: str, value: Any) -> Architecture:
-    """The same cell with a field that no engine has heard of, at its default."""
-    fields = [(name, Any, dataclasses.field(default=value))]
-    longer = dataclasses.make_dataclass("Longer", fields, bases=(Architecture,), frozen=True, kw_only=True)
-    other: Architecture = longer(**dataclasses.asdict(cell))
-    return other
 
 
 known = {field.name for field in dataclasses.fields(Architecture)}

@@ -8,6 +8,7 @@ computed by code that has not heard of it.
 from collections.abc import Container, Mapping
 from dataclasses import fields
 
+from varnn.errors import ConfigError
 from varnn.network.cell import Architecture
 
 
@@ -58,6 +59,13 @@ class HandledCells:
             if (value := getattr(architecture, field.name))
             not in self._accepted.get(field.name, self._others)
         ]
+
+    def check(self, architecture: Architecture, *, by: str) -> None:
+        """Refuse a cell that is not handled; ``by`` says by whom, to begin the message with."""
+        if reasons := self.unhandled(architecture):
+            raise ConfigError(
+                f"{by} does not handle {', '.join(reasons)}. Use `predict`, which handles every network."
+            )
 
     def _rule(self, name: str) -> str:
         accepted = self._accepted.get(name)
