@@ -19,8 +19,9 @@ def engine_names() -> list[str]:
 
     Examples
     --------
-    >>> engine_names()
-    ['auto', 'compiled', 'fused', 'reference']
+    >>> names = engine_names()
+    >>> names[0], names[-1]
+    ('auto', 'reference')
     """
     return ["auto", *(engine.name for engine in ENGINES)]
 
