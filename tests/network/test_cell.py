@@ -15,8 +15,10 @@ from varnn.network.engines.engine import Task, pack, unpack
 from varnn.network.engines.reference import ReferenceEngine
 from varnn.network.engines.scoring import score
 
+EVERY = [*CASES]  # and here those that streams and ONNX do not handle (yet), as CASES are theirs too
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+
+@pytest.mark.parametrize("case", EVERY, ids=str)
 @settings(max_examples=25, deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 9), min_size=1, max_size=3),
@@ -47,7 +49,7 @@ def test_scoring_equals_algorithm_2(
     np.testing.assert_allclose(ours.predictions[0], oracle, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", EVERY, ids=str)
 def test_scoring_in_chunks_and_on_tensors_is_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     architecture = case.architecture()
     panel = random_panel([40, 25], missing=0.1)
@@ -68,7 +70,7 @@ def test_scoring_in_chunks_and_on_tensors_is_the_same(case: Case, monkeypatch: p
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", EVERY, ids=str)
 def test_the_training_loss_is_the_oracles_and_its_gradient_the_difference_quotient(
     case: Case, missing: float
 ) -> None:

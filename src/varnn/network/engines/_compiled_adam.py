@@ -11,7 +11,14 @@ from varnn.network.engines.adam import DECAY, EPSILON, SQUARE_DECAY, FlatAdam
 
 
 class CompiledAdam(FlatAdam):
-    """`FlatAdam` in one pass over the vectors, on the CPU.
+    """Adam as `FlatAdam`, in one pass over the vectors, on the CPU.
+
+    Parameters
+    ----------
+    flat : Tensor
+        The weights; `step` changes them in place.
+    learning_rate : float
+        The step size; the attribute may be changed between steps, as a schedule does.
 
     Examples
     --------

@@ -126,12 +126,12 @@ class Engine(ABC):
 
 
 def pack(weights: Weights) -> npt.NDArray[np.float32]:
-    """Lay all matrices end to end in one vector."""
+    """Flat vector of a cell's weights, all matrices end to end."""
     return np.concatenate([matrix.ravel() for matrix in weights.as_dict().values()])
 
 
 def unpack(architecture: Architecture, flat: Array) -> Weights:
-    """View one vector (NumPy or torch) as the matrices of a cell; nothing is copied.
+    """Matrices of a cell as views of one flat vector (NumPy or torch); nothing is copied.
 
     Vectors of several members, (E, P), give matrices with a leading axis of members.
 

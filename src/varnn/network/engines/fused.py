@@ -47,7 +47,9 @@ _tanh_slope = torch.ops.aten.tanh_backward.grad_input
 
 
 class FusedEngine(Engine):
-    """Loss and gradient of a batch of windows by the equations above, on the CPU or a GPU.
+    """Loss and gradient of a batch of windows by backpropagation through time, written out as above.
+
+    It runs on the CPU and on a GPU.
 
     Parameters
     ----------
@@ -58,6 +60,11 @@ class FusedEngine(Engine):
     -----
     The gradient is a buffer that the next call overwrites. Work space is kept for the two batch
     sizes used last: an epoch has full batches and a remainder.
+
+    References
+    ----------
+    P. J. Werbos, "Backpropagation through time: what it does and how to do it", Proceedings of the IEEE
+    78 (1990).
 
     Examples
     --------
@@ -138,7 +145,7 @@ class FusedEngine(Engine):
         return loss, self._gradient.flat
 
     def _grade(self, work: Workspace) -> Tensor:
-        """Give the loss, and write s_t into g_t."""
+        """Compute the loss, and write s_t into g_t."""
         share: float | Tensor = 1 / work.graded_error.numel()  # of each error in the mean
         if self.any_missing:
             known = 1 - work.graded_missing
@@ -148,7 +155,7 @@ class FusedEngine(Engine):
         return torch.dot(work.graded_error_flat, work.graded_error_flat).mul_(share)
 
     def _grade_ahead(self, work: Workspace, weights: FusedWeights, targets: Tensor) -> Tensor:
-        """Give the loss of looking ahead, and write G_t."""
+        """Compute the loss of looking ahead, and write G_t."""
         target = torch.index_select(targets, 0, work.graded_rows_flat, out=work.ahead_target)
         error = torch.addmm(weights.ahead_bias, work.graded_u, weights.ahead, out=work.ahead_g)
         unknown = torch.ne(target, target, out=work.ahead_unknown)  # NaN

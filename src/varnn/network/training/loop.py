@@ -33,26 +33,29 @@ def train(
     ahead: Ahead | None = None,
     stop_after: int | None = None,
 ) -> Trained:
-    """Fit one cell to the windows of a scaled panel.
+    """Train one cell on the windows of a scaled panel, by Adam with early stopping.
 
     Parameters
     ----------
-    architecture
+    architecture : Architecture
         The cell to fit.
-    training, validation
+    training : Panel
+    validation : Panel or None
         Scaled panels with no missing inputs. With a validation panel the weights of its best epoch
         are kept and ``config.patience`` epochs without a better one end the training; without
         one, the last weights are kept.
-    config, seed
-        How to train, and where weights and batches are drawn from.
-    on_epoch
+    config : TrainConfig
+        How to train.
+    seed : int
+        Where weights and batches are drawn from.
+    on_epoch : callable or None, default None
         Called after each epoch with its line of the history.
-    stop
+    stop : Event or None, default None
         Ends training once it is set, as Ctrl-C does; the best of the epochs that were gone through is kept.
         With it nothing is raised where there is none yet: the history is empty.
-    ahead
+    ahead : Ahead or None, default None
         Targets of the rows after each row, for a cell that looks ahead.
-    stop_after
+    stop_after : int or None, default None
         Epochs of the schedule to go through; None is all of them.
     """
 
@@ -75,7 +78,7 @@ def train_together(
     ahead: Ahead | None = None,
     stop_after: Sequence[int | None] | None = None,
 ) -> list[Trained]:
-    """Fit one cell per seed to the same panels, all in every step; as :func:`train` otherwise.
+    """Train one cell per seed on the same panels, all in every step; as :func:`train` otherwise.
 
     Several need an engine whose operations take a leading axis of members, as those of the reference do; to
     rounding each is what it would be alone.
@@ -145,10 +148,15 @@ def train_together(
 
 
 class _Average:
-    """A running mean of the weights over the steps of training: less noisy than the weights themselves.
+    """Exponential moving average of the weights over the steps of training: less noisy than the weights.
 
     The first steps count for less, as they start from nowhere: after t steps a mean keeps no more of
     itself than (1 + t) / (10 + t). With ``keep`` of 0 there is no mean: the weights are their own.
+
+    References
+    ----------
+    B. T. Polyak and A. B. Juditsky, "Acceleration of stochastic approximation by averaging", SIAM Journal on
+    Control and Optimization 30 (1992).
     """
 
     def __init__(self, flat: torch.Tensor, keep: float) -> None:

@@ -43,17 +43,18 @@ def train_members(
 
     On the CPU each trains on one thread and gives what :func:`train` gives for it alone. Threads, not
     processes: those were a tenth faster once they ran, but each first imports torch for seconds. On a
-    GPU networks of one shape that learn from the same rows are one: it takes the time of a single one.
+    GPU networks of one shape that learn from the same rows are one, if the engine asked for takes several at
+    once: it takes the time of a single one.
 
     Parameters
     ----------
-    members
+    members : sequence of Member
         What to train.
-    config
+    config : TrainConfig
         How to train.
-    on_epoch
+    on_epoch : callable or None, default None
         Called after each epoch with the member's number and its line of the history.
-    stop
+    stop : Event or None, default None
         Ends training once it is set; Ctrl-C sets it. Members keep their best epoch so far, those that were
         not through their first one have no history. If none has any, KeyboardInterrupt is raised.
     """
