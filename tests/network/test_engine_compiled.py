@@ -1,8 +1,10 @@
 """What is special to the compiled engine; that it agrees with the reference is in `test_engines`."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -133,6 +135,29 @@ def test_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     assert type(make_engine("auto", task)) is FusedEngine
     with pytest.raises(MissingExtraError, match=r"pip install 'varnn\[fast\]'"):
         make_engine("compiled", task)
+
+
+def test_a_numba_that_cannot_be_loaded_is_done_without(tmp_path: Path) -> None:
+    """As one that refuses this version of NumPy; by name its own words are what there is to say."""
+    (tmp_path / "numba.py").write_text("raise ImportError('Numba needs NumPy 1.0 or less')")
+    code = """if True:
+        import torch
+        from varnn.network.cell import Architecture
+        from varnn.network.engines.engine import Task
+        from varnn.network.engines.registry import make_engine
+        task = Task(Architecture.of("RM", n_inputs=2), torch.zeros(9, 2), torch.zeros(9), window=3)
+        print(make_engine("auto", task).name)
+        make_engine("compiled", task)
+    """
+    places = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": places},
+    )
+    assert done.stdout.strip() == "fused"
+    assert done.stderr.strip().endswith("ImportError: Numba needs NumPy 1.0 or less")
 
 
 def test_the_registry_loads_no_compiler() -> None:
