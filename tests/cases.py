@@ -1,5 +1,6 @@
 """Cells to test, and random data for them."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,14 @@ CASES = [
     for variant in ("RM", "RM+AM", "ARM", "ARM+AM")
     for activation in ("relu", "tanh")
 ] + [Case(variant, residual) for variant in ("RM", "RM+AM") for residual in ("scalar", "none")]
+
+
+def with_a_field(cell: Architecture, name: str, value: Any) -> Architecture:
+    """The same cell with a field that nothing has heard of, at its default."""
+    fields = [(name, Any, dataclasses.field(default=value))]
+    longer = dataclasses.make_dataclass("Longer", fields, bases=(Architecture,), frozen=True, kw_only=True)
+    other: Architecture = longer(**dataclasses.asdict(cell))
+    return other
 
 
 def random_weights(architecture: Architecture, seed: int, dtype: Any = np.float64) -> Weights:

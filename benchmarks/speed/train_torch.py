@@ -1,7 +1,6 @@
 """Training steps on torch: our engines, a plain loop, torch's recurrent layers, the products alone."""
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -13,8 +12,8 @@ from varnn.baselines._networks import build
 from varnn.baselines.neural import Kind
 from varnn.network.cell import Architecture, Weights
 from varnn.network.engines.adam import EPSILON
-from varnn.network.engines.engine import pack
-from varnn.network.engines.registry import EngineName, make_adam, make_engine
+from varnn.network.engines.engine import Engine, Task, pack
+from varnn.network.engines.registry import ENGINES
 
 FUSED, COMPILED, REFERENCE = "varnn fused", "varnn compiled", "varnn reference"
 NAIVE, PRODUCTS = "torch, naive loop", "matrix products alone"
@@ -22,14 +21,15 @@ NAIVE, PRODUCTS = "torch, naive loop", "matrix products alone"
 
 def engines(case: Case) -> tuple[list[Contender], list[str]]:
     """Give our engines that can train the case, the readable one first; also those not installed."""
-    names: dict[str, EngineName] = {REFERENCE: "reference", FUSED: "fused"}
-    absent = []
-    if case.variant == "RM":
-        if find_spec("numba") is None:
-            absent.append(f"{COMPILED} (numba)")
-        else:
-            names[COMPILED] = "compiled"
-    return [Contender(name, _engine(case, engine)) for name, engine in names.items()], absent
+    task = Task(case.architecture, torch.tensor(case.inputs), torch.tensor(case.target), case.window)
+    present, absent = [], []
+    for engine in reversed(ENGINES):
+        name, refusal = f"varnn {engine.name}", engine.refusal(task)
+        if refusal is None:
+            present.append(Contender(name, _engine(case, engine(task))))
+        elif isinstance(refusal, ImportError):
+            absent.append(f"{name} ({', '.join(engine.packages)})")
+    return present, absent
 
 
 def peers(case: Case) -> list[Contender]:
@@ -82,17 +82,15 @@ class PlainVarnn(nn.Module):
         return y_hat
 
 
-def _engine(case: Case, name: EngineName) -> Callable[[int], Tensor]:
-    inputs, target = torch.tensor(case.inputs), torch.tensor(case.target)
-    engine = make_engine(name, case.architecture, inputs, target, case.window)
+def _engine(case: Case, engine: Engine) -> Callable[[int], Tensor]:
     flat = torch.tensor(pack(case.weights()))
-    adam = make_adam(engine, flat, LEARNING_RATE)
+    optimiser = engine.optimiser(flat, LEARNING_RATE)
     ends = torch.tensor(case.ends)
 
     def step(number: int) -> Tensor:
         loss, gradient = engine.loss_and_gradient(flat, ends[number % len(ends)])
         loss = loss.clone()  # an engine may hand out the same buffer each time
-        adam.step(gradient)
+        optimiser.step(gradient)
         return loss
 
     return step

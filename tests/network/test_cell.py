@@ -11,12 +11,14 @@ from tests.oracle import predict_rows
 from varnn.data.windows import window_ends
 from varnn.errors import ConfigError
 from varnn.network.cell import Architecture, Weights, initial_weights
-from varnn.network.engines.engine import pack, unpack
+from varnn.network.engines.engine import Task, pack, unpack
 from varnn.network.engines.reference import ReferenceEngine
 from varnn.network.engines.scoring import score
 
+EVERY = [*CASES]  # and here those that streams and ONNX do not handle (yet), as CASES are theirs too
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+
+@pytest.mark.parametrize("case", EVERY, ids=str)
 @settings(max_examples=25, deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 9), min_size=1, max_size=3),
@@ -47,7 +49,7 @@ def test_scoring_equals_algorithm_2(
     np.testing.assert_allclose(ours.predictions[0], oracle, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", EVERY, ids=str)
 def test_scoring_in_chunks_and_on_tensors_is_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     architecture = case.architecture()
     panel = random_panel([40, 25], missing=0.1)
@@ -68,7 +70,7 @@ def test_scoring_in_chunks_and_on_tensors_is_the_same(case: Case, monkeypatch: p
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", EVERY, ids=str)
 def test_the_training_loss_is_the_oracles_and_its_gradient_the_difference_quotient(
     case: Case, missing: float
 ) -> None:
@@ -76,7 +78,8 @@ def test_the_training_loss_is_the_oracles_and_its_gradient_the_difference_quotie
     panel = random_panel([12, 9], missing=missing, seed=4)
     flat = torch.tensor(pack(random_weights(architecture, 3)))
     ends = window_ends(panel, 5).astype(np.int64)
-    engine = ReferenceEngine(architecture, torch.tensor(panel.inputs), torch.tensor(panel.target), 5)
+    task = Task(architecture, torch.tensor(panel.inputs), torch.tensor(panel.target), window=5)
+    engine = ReferenceEngine(task)
     loss, gradient = engine.loss_and_gradient(flat, torch.tensor(ends))
     oracle = predict_rows(
         {name: matrix.numpy() for name, matrix in unpack(architecture, flat).as_dict().items()},

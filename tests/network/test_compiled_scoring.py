@@ -13,16 +13,17 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 
-from tests.cases import CASES, Case, random_panel, random_weights
+
+from tests.cases import CASES, Case, random_panel, random_weights, with_a_field
 from tests.network.test_engine_compiled import BREAK_POINTS
 from tests.oracle import predict_rows
 from varnn._types import FloatArray
 from varnn.network.cell import Architecture, Weights
 from varnn.network.engines import compiled_scoring, scoring
-from varnn.network.engines._compilable import supports
 from varnn.network.engines._piecewise import kernel
 from varnn.network.engines.compiled_scoring import score_compiled
 from varnn.network.engines.scoring import score, score_stepwise
+from varnn.network.handled import PIECEWISE_LINEAR
 
 RM = Case("RM")
 
@@ -152,10 +153,17 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Architecture]:
 def test_score_takes_it_for_the_cells_it_knows(case: Case, asked: list[Architecture]) -> None:
     one = problem(case)
     scores = score(*one)
-    assert asked == [one.architecture] * supports(one.architecture)
+    assert asked == [one.architecture] * (one.architecture in PIECEWISE_LINEAR)
     assert scores.memory is None
     expected = score_stepwise(*one).predictions
     np.testing.assert_allclose(scores.predictions, expected, rtol=1e-11)
+
+
+def test_score_does_without_where_a_field_of_the_cell_is_unknown_to_it(asked: list[Architecture]) -> None:
+    one = problem()
+    longer = one._replace(architecture=with_a_field(one.architecture, "flavour", "as ever"))
+    np.testing.assert_array_equal(score(*longer).predictions, score_stepwise(*one).predictions)
+    assert asked == []
 
 
 def test_score_does_without_where_the_memory_is_asked_for(asked: list[Architecture]) -> None:

@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 
 import varnn
-from tests.cases import CASES, Case, random_panel
+from tests.cases import CASES, Case, random_panel, with_a_field
 from tests.model.test_outliers import made, wild_rows
 from tests.streaming.test_stream import fitted
 from varnn import Details, Panel, Stream, VARNNRegressor
@@ -214,3 +214,10 @@ def test_wild_values_are_left_out_as_a_stream_does() -> None:
     model = VARNNRegressor(hidden_size=6, epochs=2, ensemble=2, window=4, random_state=0).fit(*made(1200))
     assert model.fitted_.pipeline.labels is not None
     assert_equal_to_a_stream(model.fitted_, Panel.from_arrays(inputs[:, 0], labels[:, 0]))
+
+
+def test_a_cell_that_the_graph_does_not_know_is_refused() -> None:
+    model = fitted(Case("RM"), window=3)
+    longer = dataclasses.replace(model, architecture=with_a_field(model.architecture, "flavour", "as ever"))
+    with pytest.raises(ConfigError, match=r"an ONNX step does not handle flavour='as ever'"):
+        step.step(longer)

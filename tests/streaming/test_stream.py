@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cases import CASES, Case, random_panel, random_weights
+from tests.cases import CASES, Case, random_panel, random_weights, with_a_field
 from varnn import Panel, Stream, VARNNRegressor
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.model.fitted import Fitted
@@ -61,6 +61,16 @@ def test_a_stream_equals_batch_prediction(
     panel = random_panel([rows], n_inputs, missing=missing, seed=seed)
     ours = stepped(Stream(model), panel.inputs, panel.target)
     np.testing.assert_allclose(ours, predict(model, panel), rtol=1e-4, atol=1e-4)
+
+
+def test_a_cell_that_steps_do_not_know_is_refused() -> None:
+    """The cell's equations are written a second time for streams, so a new kind of cell must not pass."""
+    model = fitted(Case("RM"), window=3)
+    longer = dataclasses.replace(model, architecture=with_a_field(model.architecture, "flavour", "as ever"))
+    with pytest.raises(ConfigError, match=r"a stream does not handle flavour='as ever'.*Use `predict`"):
+        Stream(longer)
+    panel = random_panel([20])
+    np.testing.assert_array_equal(longer.predict(panel), model.predict(panel))
 
 
 @pytest.mark.parametrize("members", [1, 2])

@@ -63,7 +63,7 @@ class Details:
     gradient_clip: float | None = 1.0
     forgetting: float | Literal["auto"] = "auto"
     max_rows: int | None = defaults.MAX_ROWS
-    engine: Literal["auto", "reference", "fused", "compiled"] = "auto"
+    engine: str = "auto"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Fields by name, as scikit-learn asks a part for them: a search may vary ``details__patience``."""

@@ -36,18 +36,18 @@ class Architecture:
 
     Parameters
     ----------
-    n_inputs, hidden_size, memory_size
+    n_inputs, hidden_size, memory_size : int
         D, K and M.
-    accumulate
+    accumulate : bool
         The memory is fed by its own past too (ARM), not by the last error alone (RM).
-    activation_memory
+    activation_memory : bool
         The previous hidden layer is an input of the next step (+AM).
-    residual
+    residual : {"projected", "scalar", "none"}, default "projected"
         ``"projected"`` is the paper's memory. The ablations: ``"scalar"`` hands on the bare error
         as one unit, ``"none"`` keeps the memory at zero.
-    memory_activation
-        rho, ``"relu"`` or ``"tanh"``.
-    horizon
+    memory_activation : {"relu", "tanh"}, default "relu"
+        rho.
+    horizon : int, default 1
         Rows that a step predicts: its own, which alone feeds the memory, and those after it.
 
     Examples
@@ -80,7 +80,7 @@ class Architecture:
         memory_activation: MemoryActivation = "relu",
         horizon: int = 1,
     ) -> "Architecture":
-        """Name a cell as the paper does; the memory is as wide as the inputs, but at least 8."""
+        """Cell by the paper's name of its variant; the memory is as wide as the inputs, but at least 8."""
         check_choice("variant", variant, VARIANTS)
         check_choice("residual", residual, get_args(Residual))
         check_choice("memory_activation", memory_activation, get_args(MemoryActivation))
@@ -127,7 +127,7 @@ class Architecture:
         return shapes
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the fields as a plain dictionary, for a file header."""
+        """Fields as a plain dictionary, for a file header."""
         return asdict(self)
 
 
@@ -150,7 +150,7 @@ class Weights(NamedTuple):
     ahead_bias: Array = None
 
     def as_dict(self) -> dict[str, Array]:
-        """Give the matrices by name, without those the variant does not have."""
+        """Matrices by name, without those the variant does not have."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
@@ -162,7 +162,19 @@ class State(NamedTuple):
 
 
 def initial_weights(architecture: Architecture, seed: int) -> Weights:
-    """Draw weights as Keras does: Glorot-uniform matrices, zero biases; float32 NumPy arrays.
+    """Glorot-uniform matrices and zero biases, the initial weights of Keras; float32 NumPy arrays.
+
+    Parameters
+    ----------
+    architecture : Architecture
+        The cell.
+    seed : int
+        Where they are drawn from.
+
+    References
+    ----------
+    X. Glorot and Y. Bengio, "Understanding the difficulty of training deep feedforward neural networks",
+    AISTATS 2010.
 
     Examples
     --------
@@ -184,7 +196,7 @@ def weights_from(arrays: Mapping[str, Array]) -> Weights:
 
 
 def initial_state(architecture: Architecture, like: Array) -> State:
-    """Give the zero state for a batch, on the device and in the precision of ``like`` (..., B, K)."""
+    """Zero state for a batch, on the device and in the precision of ``like`` (..., B, K)."""
     shape = like.shape[:-1]
     # new_zeros is torch's way to stay on a tensor's device; NumPy has only one place to be.
     zeros = like.new_zeros if hasattr(like, "new_zeros") else lambda size: np.zeros(size, like.dtype)
@@ -195,7 +207,7 @@ def initial_state(architecture: Architecture, like: Array) -> State:
 
 
 def project(architecture: Architecture, weights: Weights, x: Array) -> Array:
-    """Give the inputs' own share of the hidden layer's argument, x (..., B, D) -> (..., B, K).
+    """Project the inputs into the hidden layer, x (..., B, D) -> (..., B, K): their own part of its argument.
 
     It does not depend on the state, so many steps can share one product.
     """
@@ -228,7 +240,7 @@ def update(
     state: State,
     missing: Array | None = None,
 ) -> State:
-    """Take in the error of the step just predicted: error (..., B, 1) -> the next state.
+    """Update the memory by the error of the step just predicted: error (..., B, 1) -> the next state.
 
     ``missing`` (..., B, 1) marks rows with no label. Their residual memory is held: no error, no
     news. The activation memory needs no label and moves on.

@@ -24,8 +24,23 @@ import numpy.typing as npt
 
 from varnn.errors import ThreadError
 from varnn.network.cell import Architecture, Weights
+from varnn.network.handled import ANY, HandledCells
 
 Float32 = npt.NDArray[np.float32]
+
+# A cell with anything else is refused: this is an implementation of its own, not the cell's.
+_CELLS = HandledCells(
+    {
+        "n_inputs": ANY,
+        "hidden_size": ANY,
+        "memory_size": ANY,
+        "accumulate": (False, True),
+        "activation_memory": (False, True),
+        "residual": ("projected", "scalar", "none"),
+        "memory_activation": ("relu", "tanh"),
+        "horizon": ANY,  # read from the hidden layer by those who forecast
+    }
+)
 
 
 class StepWeights(NamedTuple):
@@ -42,6 +57,7 @@ class StepWeights(NamedTuple):
     @classmethod
     def of(cls, architecture: Architecture, weights: Weights) -> "StepWeights":
         """Put the matrices together; a single member loses its axis, as plain products are quicker."""
+        _CELLS.check(architecture, by="a stream")
         given = weights.as_dict()
         if len(weights.fusion) == 1:
             given = {name: matrix[0] for name, matrix in given.items()}

@@ -113,7 +113,7 @@ def _rises(error: Scalar, error_bias: Scalar) -> bool:
 
 @kernel
 def break_points(error: FloatArray, error_bias: FloatArray) -> FloatArray:
-    """Give the error at which each unit switches; one that never does (w_j = 0), at infinity."""
+    """Error at which each unit switches; one that never does (w_j = 0), at infinity."""
     breaks = np.empty_like(error)
     for j in range(len(error)):
         breaks[j] = -error_bias[j] / error[j] if error[j] != 0 else np.inf
@@ -210,7 +210,7 @@ def memory_pass(
     d_memory: FloatArray, d_fusion_bias: FloatArray, d_readout: FloatArray, d_readout_bias: FloatArray,
     d_error: FloatArray, d_error_bias: FloatArray,
 ) -> float:  # fmt: skip
-    """Give the loss; turn x W_x + b in ``z`` into d(z); write all gradients but that of W_x.
+    """Compute the loss; turn x W_x + b in ``z`` into d(z); write all gradients but that of W_x.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from varnn.network.engines.engine import unpack
 
 
 def count_weights(architecture: Architecture) -> int:
-    """Give the length of the flat vector of a cell.
+    """Length of the flat vector of a cell's weights.
 
     Examples
     --------
@@ -129,5 +129,5 @@ class Workspace:
 
 
 def _state_begin(architecture: Architecture) -> int:
-    """Give the first row of [W_m; W_a] in the fusion matrix; without residual memory it is [W_a] alone."""
+    """First row of [W_m; W_a] in the fusion matrix; without residual memory it is [W_a] alone."""
     return architecture.n_inputs + architecture.memory_size * (architecture.residual == "none")

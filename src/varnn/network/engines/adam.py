@@ -1,4 +1,4 @@
-"""Adam on one flat vector: one operation, whatever the number of matrices."""
+"""Adam (Kingma and Ba, 2015) on one flat vector: one operation, whatever the number of matrices."""
 
 import torch
 from torch import Tensor
@@ -9,14 +9,20 @@ EPSILON = 1e-7  # as in Keras, which the paper used
 
 
 class FlatAdam:
-    """The update of ``torch.optim.Adam(eps=1e-7)``, to rounding, at a fraction of its cost for a small cell.
+    """Adam, the stochastic gradient descent with running moments of the gradient of Kingma and Ba.
+
+    To rounding it is ``torch.optim.Adam(eps=1e-7)``, at a fraction of its cost for a small cell.
 
     Parameters
     ----------
-    flat
+    flat : Tensor
         The weights; `step` changes them in place.
-    learning_rate
+    learning_rate : float
         The step size; the attribute may be changed between steps, as a schedule does.
+
+    References
+    ----------
+    D. P. Kingma and J. Ba, "Adam: a method for stochastic optimization", ICLR 2015.
 
     Examples
     --------

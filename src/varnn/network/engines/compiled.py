@@ -4,34 +4,28 @@ The products with the inputs are left to BLAS; all that has to do with the memor
 backwards, is one compiled call, `varnn.network.engines._piecewise.memory_pass`.
 """
 
-import math
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from varnn._types import FloatArray
-from varnn.errors import ConfigError
 from varnn.network.cell import Architecture
-from varnn.network.engines._compilable import supports
-from varnn.network.engines._piecewise import Scalar, kernel, memory_pass
 from varnn.network.engines._workspace import count_weights
-from varnn.network.engines.adam import DECAY, EPSILON, SQUARE_DECAY, FlatAdam
-from varnn.network.engines.engine import unpack
+from varnn.network.engines.adam import FlatAdam
+from varnn.network.engines.engine import Engine, Task, unpack
+from varnn.network.handled import PIECEWISE_LINEAR
 
 
-class CompiledEngine:
+class CompiledEngine(Engine):
     """Loss and gradient of a batch of windows of an RM cell, on the CPU.
 
     Parameters
     ----------
-    architecture
-        The cell, one that `supports` accepts.
-    inputs, target
-        All rows, (N, D) and (N,), scaled; NaN in the target is a missing label.
-    window
-        Rows in a window.
+    task : Task
+        What to compute.
 
     Notes
     -----
@@ -44,24 +38,23 @@ class CompiledEngine:
     >>> from varnn.network.cell import initial_weights
     >>> from varnn.network.engines.engine import pack
     >>> cell = Architecture.of("RM", n_inputs=2, hidden_size=4)
-    >>> engine = CompiledEngine(cell, torch.ones(9, 2), torch.arange(9.0), window=3)
+    >>> engine = CompiledEngine(Task(cell, torch.ones(9, 2), torch.arange(9.0), window=3))
     >>> flat = torch.tensor(pack(initial_weights(cell, seed=0)))
     >>> loss, gradient = engine.loss_and_gradient(flat, torch.tensor([2, 5, 8]))
     >>> loss.shape, gradient.shape == flat.shape
     (torch.Size([]), True)
     """
 
-    def __init__(self, architecture: Architecture, inputs: Tensor, target: Tensor, window: int) -> None:
-        if not supports(architecture):
-            raise ConfigError(
-                "engine='compiled' needs an RM cell with residual='projected' and "
-                f"memory_activation='relu'; got {architecture}. Use engine='auto'."
-            )
-        if inputs.device.type != "cpu":
-            raise ConfigError(
-                f"engine='compiled' needs device='cpu'; got {inputs.device}. Use engine='auto'."
-            )
-        self.architecture = architecture
+    name = "compiled"
+    cells = PIECEWISE_LINEAR
+    packages: ClassVar[Mapping[str, str]] = {"numba": "fast"}
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        from varnn.network.engines._piecewise import memory_pass  # it loads numba
+
+        self._memory_pass = memory_pass
+        architecture, inputs, target, window = task.architecture, task.inputs, task.target, task.window
         self.window = window
         n_rows, n_inputs = inputs.shape
         # A window is one stretch of memory, so gathering it is one copy; these views overlap.
@@ -75,9 +68,25 @@ class CompiledEngine:
         self._sums: FloatArray = inputs.new_empty(table).numpy()
         self._workspace = lru_cache(maxsize=2)(lambda batch: _Workspace(architecture, window, batch, inputs))
 
+    @classmethod
+    def limits(cls, task: Task) -> list[str]:
+        """List what is not handled: several loss rows, targets ahead, and all devices but the CPU."""
+        found = {
+            f"loss_rows={task.loss_rows} (only 1)": task.loss_rows != 1,
+            "targets ahead": task.ahead is not None,
+            f"device={str(task.inputs.device)!r} (only 'cpu')": task.inputs.device.type != "cpu",
+        }
+        return [limit for limit, met in found.items() if met]
+
+    def optimiser(self, flat: Tensor, learning_rate: float) -> FlatAdam:
+        """Adam in one compiled pass."""
+        from varnn.network.engines._compiled_adam import CompiledAdam  # it loads numba
+
+        return CompiledAdam(flat, learning_rate)
+
     @torch.inference_mode()
     def loss_and_gradient(self, flat: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
-        """Give the mean squared error of the windows ending at rows ``ends``, and its gradient."""
+        """Mean squared error of the windows ending at rows ``ends``, and its gradient."""
         if self._weights is None or self._weights.flat is not flat:
             self._weights = _CompiledWeights(self.architecture, flat)
         weights, gradient, work = self._weights, self._gradient, self._workspace(len(ends))
@@ -85,7 +94,7 @@ class CompiledEngine:
         torch.index_select(self._windows, 0, starts, out=work.x)
         torch.index_select(self._labels, 0, starts, out=work.labels)
         torch.addmm(weights.fusion_bias, work.x_rows, weights.of_inputs, out=work.z)
-        loss = memory_pass(
+        loss = self._memory_pass(
             work.z_array, work.labels_array, self._table, self._sums, *weights.arrays, *gradient.arrays
         )
         torch.mm(work.x_rows_t, work.z, out=gradient.of_inputs)
@@ -124,52 +133,3 @@ class _Workspace:
         self.labels_array: FloatArray = self.labels.numpy()
         self.z = like.new_empty(batch * window, architecture.hidden_size)
         self.z_array: FloatArray = self.z.view(batch, window, -1).numpy()
-
-
-class CompiledAdam(FlatAdam):
-    """`FlatAdam` in one pass over the vectors, on the CPU.
-
-    Examples
-    --------
-    >>> flat = torch.ones(3)
-    >>> adam = CompiledAdam(flat, learning_rate=0.1)
-    >>> adam.step(torch.tensor([2.0, -2.0, 0.0]))
-    >>> flat
-    tensor([0.9000, 1.1000, 1.0000])
-    """
-
-    def __init__(self, flat: Tensor, learning_rate: float) -> None:
-        super().__init__(flat, learning_rate)
-        self._arrays: tuple[FloatArray, FloatArray, FloatArray] = (
-            flat.numpy(),
-            self._mean.numpy(),
-            self._square.numpy(),
-        )
-        self._count = 0
-
-    def step(self, gradient: Tensor) -> None:
-        """Move the weights against a gradient."""
-        self._count += 1
-        # mean / (1 - decay^n) over sqrt(square / (1 - square_decay^n)) + epsilon, with the corrections
-        # for the start at zero taken out of the vectors.
-        correction = math.sqrt(1 - SQUARE_DECAY**self._count)
-        rate = self.learning_rate * correction / (1 - DECAY**self._count)
-        dtype = self._arrays[0].dtype.type
-        _adam(*self._arrays, gradient.numpy(), dtype(rate), dtype(EPSILON * correction))
-
-
-@kernel
-def _adam(
-    flat: FloatArray,
-    mean: FloatArray,
-    square: FloatArray,
-    gradient: FloatArray,
-    rate: Scalar,
-    epsilon: Scalar,
-) -> None:
-    keep, keep_square = flat.dtype.type(DECAY), flat.dtype.type(SQUARE_DECAY)
-    add, add_square = flat.dtype.type(1 - DECAY), flat.dtype.type(1 - SQUARE_DECAY)
-    for i in range(len(flat)):
-        mean[i] = keep * mean[i] + add * gradient[i]
-        square[i] = keep_square * square[i] + add_square * gradient[i] * gradient[i]
-        flat[i] -= rate * mean[i] / (np.sqrt(square[i]) + epsilon)

@@ -25,17 +25,18 @@ def score_compiled(
     first_rows: Integers,
     window: int,
 ) -> FloatArray:
-    """Predict every row as `varnn.network.engines.scoring.score` does, to rounding: (E, N).
+    """One-step predictions (E, N), those of `varnn.network.engines.scoring.score` to rounding.
 
     Parameters
     ----------
-    architecture, weights
-        The cell, one that `varnn.network.engines._compilable.supports` accepts; its matrices have a leading
-        axis of E members.
-    inputs, target, first_rows
+    architecture : Architecture
+        The cell, one of `varnn.network.handled.PIECEWISE_LINEAR`.
+    weights : Weights
+        Its matrices, with a leading axis of E members.
+    inputs, target, first_rows : array
         All rows (N, D), (N,) and the row at which each row's series begins (N,). Inputs, target and
         weights are of one precision.
-    window
+    window : int
         Rows in a full window.
 
     Examples
@@ -97,7 +98,7 @@ class _Member:
 def _predict(
     projected: FloatArray, error: Scalar, slope: FloatArray, intercept: FloatArray, readout: FloatArray
 ) -> Any:
-    """Give u w_o for u = relu(x W_x + e A + B)."""
+    """Compute u w_o for u = relu(x W_x + e A + B)."""
     zero = projected.dtype.type(0)
     y_hat = zero
     for k in range(len(projected)):

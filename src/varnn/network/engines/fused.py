@@ -36,60 +36,69 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from varnn.network.cell import Architecture
 from varnn.network.engines._workspace import FusedWeights, Workspace, count_weights
+from varnn.network.engines.adam import FlatAdam
+from varnn.network.engines.engine import Engine, Task
+from varnn.network.handled import ANY, HandledCells
 
 # gradient * [value > 0] and gradient * (1 - value^2), each in one pass
 _relu_slope = torch.ops.aten.threshold_backward.grad_input
 _tanh_slope = torch.ops.aten.tanh_backward.grad_input
 
 
-class FusedEngine:
-    """Loss and gradient of a batch of windows by the equations above, on the CPU or a GPU.
+class FusedEngine(Engine):
+    """Loss and gradient of a batch of windows by backpropagation through time, written out as above.
+
+    It runs on the CPU and on a GPU.
 
     Parameters
     ----------
-    architecture
-        The cell.
-    inputs, target
-        All rows, (N, D) and (N,), scaled; NaN in the target is a missing label.
-    window
-        Rows in a window.
-    loss_rows
-        Rows at the end of a window whose errors make the loss; the paper grades the last one.
-    ahead
-        Targets of the rows after each row, (N, H - 1), for a cell that looks ahead; NaN where unknown.
+    task : Task
+        What to compute.
 
     Notes
     -----
     The gradient is a buffer that the next call overwrites. Work space is kept for the two batch
     sizes used last: an epoch has full batches and a remainder.
 
+    References
+    ----------
+    P. J. Werbos, "Backpropagation through time: what it does and how to do it", Proceedings of the IEEE
+    78 (1990).
+
     Examples
     --------
-    >>> from varnn.network.cell import initial_weights
+    >>> from varnn.network.cell import Architecture, initial_weights
     >>> from varnn.network.engines.engine import pack
     >>> cell = Architecture.of("ARM+AM", n_inputs=2, hidden_size=4)
-    >>> engine = FusedEngine(cell, torch.ones(9, 2), torch.arange(9.0), window=3)
+    >>> engine = FusedEngine(Task(cell, torch.ones(9, 2), torch.arange(9.0), window=3))
     >>> flat = torch.tensor(pack(initial_weights(cell, seed=0)))
     >>> loss, gradient = engine.loss_and_gradient(flat, torch.tensor([2, 5, 8]))
     >>> loss.shape, gradient.shape == flat.shape
     (torch.Size([]), True)
     """
 
-    def __init__(
-        self,
-        architecture: Architecture,
-        inputs: Tensor,
-        target: Tensor,
-        window: int,
-        loss_rows: int = 1,
-        ahead: Tensor | None = None,
-    ) -> None:
-        self.architecture = architecture
+    name = "fused"
+    cells = HandledCells(
+        {
+            "n_inputs": ANY,
+            "hidden_size": ANY,
+            "memory_size": ANY,
+            "accumulate": (False, True),
+            "activation_memory": (False, True),
+            "residual": ("projected", "scalar", "none"),
+            "memory_activation": ("relu", "tanh"),
+            "horizon": ANY,
+        }
+    )
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        architecture, inputs, target = task.architecture, task.inputs, task.target
+        window, loss_rows = task.window, task.loss_rows
         self.inputs = inputs
         self.target = target
-        self.ahead = ahead
+        self.ahead = task.ahead
         self.any_missing = bool(target.isnan().any())
         self.links_scalars = not (
             architecture.accumulate or architecture.activation_memory or self.any_missing
@@ -106,9 +115,20 @@ class FusedEngine:
             lambda batch: Workspace(architecture, steps, loss_rows, batch, inputs)
         )
 
+    @classmethod
+    def limits(cls, task: Task) -> list[str]:
+        """List what is not handled: targets ahead without activation memory."""
+        if task.ahead is not None and not task.architecture.activation_memory:
+            return ["targets ahead without activation memory (only variants with +AM)"]
+        return []
+
+    def optimiser(self, flat: Tensor, learning_rate: float) -> FlatAdam:
+        """Adam in one operation of torch."""
+        return FlatAdam(flat, learning_rate)
+
     @torch.inference_mode()
     def loss_and_gradient(self, flat: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
-        """Give the mean squared error of the windows ending at rows ``ends``, and its gradient."""
+        """Mean squared error of the windows ending at rows ``ends``, and its gradient."""
         if self._weights is None or self._weights.flat is not flat:
             self._weights = FusedWeights(self.architecture, flat)
         weights, work = self._weights, self._workspace(len(ends))
@@ -125,7 +145,7 @@ class FusedEngine:
         return loss, self._gradient.flat
 
     def _grade(self, work: Workspace) -> Tensor:
-        """Give the loss, and write s_t into g_t."""
+        """Compute the loss, and write s_t into g_t."""
         share: float | Tensor = 1 / work.graded_error.numel()  # of each error in the mean
         if self.any_missing:
             known = 1 - work.graded_missing
@@ -135,7 +155,7 @@ class FusedEngine:
         return torch.dot(work.graded_error_flat, work.graded_error_flat).mul_(share)
 
     def _grade_ahead(self, work: Workspace, weights: FusedWeights, targets: Tensor) -> Tensor:
-        """Give the loss of looking ahead, and write G_t."""
+        """Compute the loss of looking ahead, and write G_t."""
         target = torch.index_select(targets, 0, work.graded_rows_flat, out=work.ahead_target)
         error = torch.addmm(weights.ahead_bias, work.graded_u, weights.ahead, out=work.ahead_g)
         unknown = torch.ne(target, target, out=work.ahead_unknown)  # NaN

@@ -9,53 +9,63 @@ import torch
 from torch import Tensor
 
 from varnn.network import cell
-from varnn.network.cell import Architecture
-from varnn.network.engines.engine import unpack
+from varnn.network.engines.adam import FlatAdam
+from varnn.network.engines.engine import Engine, Task, unpack
+from varnn.network.handled import ANY, HandledCells
 
 
-class ReferenceEngine:
+class ReferenceEngine(Engine):
     """Loss and gradient of a batch of windows through autograd; of several members at once, if asked.
 
-    On a GPU, where a small product costs no less than a large one, members together take the time of one.
+    It calls the cell itself, so it handles every cell that there is. On a GPU, where a small product costs
+    no less than a large one, members together take the time of one.
 
     Parameters
     ----------
-    architecture
-        The cell.
-    inputs, target
-        All rows, (N, D) and (N,), scaled; NaN in the target is a missing label.
-    window
-        Rows in a window.
-    loss_rows
-        Rows at the end of a window whose errors make the loss; those without a label are left out.
-    ahead
-        Targets of the rows after each row, (N, H - 1), for a cell that looks ahead; NaN where unknown.
+    task : Task
+        What to compute. Loss rows without a label are left out.
+
+    Examples
+    --------
+    >>> from varnn.network.cell import Architecture, initial_weights
+    >>> from varnn.network.engines.engine import pack
+    >>> cell = Architecture.of("ARM+AM", n_inputs=2, hidden_size=4)
+    >>> engine = ReferenceEngine(Task(cell, torch.ones(9, 2), torch.arange(9.0), window=3))
+    >>> flat = torch.tensor(pack(initial_weights(cell, seed=0)))
+    >>> loss, gradient = engine.loss_and_gradient(flat, torch.tensor([2, 5, 8]))
+    >>> loss.shape, gradient.shape == flat.shape
+    (torch.Size([]), True)
     """
 
-    def __init__(
-        self,
-        architecture: Architecture,
-        inputs: Tensor,
-        target: Tensor,
-        window: int,
-        loss_rows: int = 1,
-        ahead: Tensor | None = None,
-    ) -> None:
-        self.architecture = architecture
-        self.inputs = inputs
-        self.target, self.ahead = target, ahead
-        self.window, self.loss_rows = window, loss_rows
-        self.any_missing = bool(target.isnan().any())
+    name = "reference"
+    cells = HandledCells({}, others=ANY)
+    batches_members = True
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        self.inputs = task.inputs
+        self.target, self.ahead = task.target, task.ahead
+        self.window, self.loss_rows = task.window, task.loss_rows
+        self.any_missing = bool(task.target.isnan().any())
+
+    @classmethod
+    def limits(cls, task: Task) -> list[str]:
+        """List nothing: all is handled."""
+        return []
+
+    def optimiser(self, flat: Tensor, learning_rate: float) -> FlatAdam:
+        """Adam in one operation of torch."""
+        return FlatAdam(flat, learning_rate)
 
     def loss_and_gradient(self, flat: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
-        """Give the mean squared error of the windows ending at rows ``ends``, and its gradient."""
+        """Mean squared error of the windows ending at rows ``ends``, and its gradient."""
         parameters = flat.detach().requires_grad_()
         loss = self.loss(parameters, ends)
         (gradient,) = torch.autograd.grad(loss.sum(), parameters)  # a member's loss is its own weights' alone
         return loss.detach(), gradient
 
     def loss(self, flat: Tensor, ends: Tensor) -> Tensor:
-        """Give the mean squared error of the windows' loss rows, differentiable in ``flat``."""
+        """Mean squared error of the windows' loss rows, differentiable in ``flat``."""
         weights = unpack(self.architecture, flat)
         loss_rows, later = [], []
         state = None

@@ -15,7 +15,7 @@ import numpy as np
 
 from varnn.network import cell
 from varnn.network.cell import Architecture, Array, State, Weights
-from varnn.network.engines._compilable import supports
+from varnn.network.handled import PIECEWISE_LINEAR
 
 _CHUNK_FLOATS = 1 << 17  # half a megabyte of hidden layer at a time: it stays in a core's own cache
 # Steps of windows that take a tenth of a second without compiled code; to load that takes as long and more.
@@ -43,17 +43,19 @@ def score(
     keep_memory: bool = False,
     keep_hidden: bool = False,
 ) -> Scores:
-    """Predict every row from the labelled rows before it, within its own series and window.
+    """One-step predictions of every row, from the labelled rows before it in its own series and window.
 
     Parameters
     ----------
-    architecture, weights
-        The cell; its matrices have a leading axis of E members.
-    inputs, target, first_rows
+    architecture : Architecture
+        The cell.
+    weights : Weights
+        Its matrices, with a leading axis of E members.
+    inputs, target, first_rows : array or Tensor
         All rows (N, D), (N,) and the row at which each row's series begins (N,).
-    window
+    window : int
         Rows in a full window.
-    keep_memory, keep_hidden
+    keep_memory, keep_hidden : bool, default False
         Also return the memory each row was predicted with, and the hidden layer.
     """
     arrays = (inputs, target, first_rows)
@@ -75,8 +77,8 @@ def _are_arrays_alike(inputs: Array, target: Array, weights: Weights) -> bool:
 
 
 def _compiled_for(architecture: Architecture) -> Callable[..., Array] | None:
-    """Give the compiled way to score a cell; None where there is none."""
-    if not supports(architecture):
+    """Choose the compiled way to score a cell; None where there is none."""
+    if architecture not in PIECEWISE_LINEAR:
         return None
     try:
         from varnn.network.engines.compiled_scoring import score_compiled
@@ -96,7 +98,7 @@ def score_stepwise(
     keep_memory: bool = False,
     keep_hidden: bool = False,
 ) -> Scores:
-    """Do as `score` says for any cell, by the equations of the cell: a step of a chunk at a time."""
+    """One-step predictions as of `score` for any cell, by its own equations: a step of a chunk at a time."""
     n_rows, members = len(target), len(weights.fusion)
     blank = _Blank(inputs)
     predictions = blank.empty((members, n_rows))

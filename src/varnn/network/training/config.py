@@ -1,4 +1,4 @@
-"""How to train, and on what device."""
+"""Settings of training, and the device it runs on."""
 
 import math
 from dataclasses import dataclass
@@ -9,14 +9,49 @@ import numpy.typing as npt
 import torch
 
 from varnn.errors import ConfigError, check_choice
-from varnn.network.engines.registry import EngineName
+from varnn.network.engines.registry import engine_names
 
 Schedule = Literal["constant", "cosine"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How to train; checked when it is made.
+    """Settings of a training by Adam with early stopping; checked when they are made.
+
+    Parameters
+    ----------
+    window : int, default 5
+        Rows in a window.
+    loss_rows : int, default 1
+        Rows at the end of a window whose errors make the loss; the paper grades the last one.
+    epochs : int, default 50
+        Passes over the windows, at most.
+    batch_size : int, default 128
+        Windows in a step.
+    learning_rate : float, default 3e-3
+        Step size of Adam, at the start of the schedule.
+    schedule : {"constant", "cosine"}, default "constant"
+        Course of the learning rate; ``"cosine"`` anneals it to zero over the epochs, once, without restarts
+        (Loshchilov and Hutter).
+    patience : int or None, default 10
+        Epochs without a better validation loss that end the training; None is never.
+    gradient_clip : float or None, default None
+        Longest norm of a gradient; longer ones are scaled down to it (Pascanu et al.).
+    weight_ema : float, default 0.0
+        Part of itself that the exponential moving average of the weights keeps with each step; the average
+        is what is validated and kept, after the averaging of Polyak and Juditsky. 0 is no average.
+    device : str, default "auto"
+        Where to train: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+    engine : str, default "auto"
+        How gradients are computed, one of `varnn.network.engines.registry.engine_names`.
+
+    References
+    ----------
+    I. Loshchilov and F. Hutter, "SGDR: stochastic gradient descent with warm restarts", ICLR 2017.
+    R. Pascanu, T. Mikolov and Y. Bengio, "On the difficulty of training recurrent neural networks", ICML
+    2013.
+    B. T. Polyak and A. B. Juditsky, "Acceleration of stochastic approximation by averaging", SIAM Journal on
+    Control and Optimization 30 (1992).
 
     Examples
     --------
@@ -36,7 +71,7 @@ class TrainConfig:
     gradient_clip: float | None = None
     weight_ema: float = 0.0
     device: str = "auto"
-    engine: EngineName = "auto"
+    engine: str = "auto"
 
     def __post_init__(self) -> None:
         for name in ("window", "loss_rows", "epochs", "batch_size", "patience"):
@@ -52,11 +87,16 @@ class TrainConfig:
         if self.loss_rows > self.window:
             raise ConfigError(f"loss_rows must be at most window = {self.window}; got {self.loss_rows}.")
         check_choice("schedule", self.schedule, get_args(Schedule))
-        check_choice("engine", self.engine, get_args(EngineName))
+        check_choice("engine", self.engine, engine_names())
 
 
 def pick_device(name: str) -> torch.device:
-    """Turn ``"auto"``, ``"cpu"`` or ``"cuda"`` into a device that is there.
+    """Device of a name, one that is there; ``"auto"`` is a GPU where there is one.
+
+    Parameters
+    ----------
+    name : str
+        ``"auto"``, ``"cpu"``, ``"cuda"``, or another name that torch has.
 
     Examples
     --------

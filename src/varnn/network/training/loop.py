@@ -13,9 +13,8 @@ from varnn.data.panel import Panel
 from varnn.data.windows import Rows, graded_ends, training_ends
 from varnn.errors import TrainingError
 from varnn.network.cell import Architecture, initial_weights
-from varnn.network.engines.adam import FlatAdam
-from varnn.network.engines.engine import Engine, pack, unpack
-from varnn.network.engines.registry import make_adam, make_engine
+from varnn.network.engines.engine import Engine, Optimiser, Task, pack, unpack
+from varnn.network.engines.registry import make_engine
 from varnn.network.training.config import TrainConfig, pick_device, put_on
 from varnn.network.training.record import Ahead, Epoch, Record, Trained
 from varnn.network.training.validation import ValidationLoss
@@ -34,26 +33,29 @@ def train(
     ahead: Ahead | None = None,
     stop_after: int | None = None,
 ) -> Trained:
-    """Fit one cell to the windows of a scaled panel.
+    """Train one cell on the windows of a scaled panel, by Adam with early stopping.
 
     Parameters
     ----------
-    architecture
+    architecture : Architecture
         The cell to fit.
-    training, validation
+    training : Panel
+    validation : Panel or None
         Scaled panels with no missing inputs. With a validation panel the weights of its best epoch
         are kept and ``config.patience`` epochs without a better one end the training; without
         one, the last weights are kept.
-    config, seed
-        How to train, and where weights and batches are drawn from.
-    on_epoch
+    config : TrainConfig
+        How to train.
+    seed : int
+        Where weights and batches are drawn from.
+    on_epoch : callable or None, default None
         Called after each epoch with its line of the history.
-    stop
+    stop : Event or None, default None
         Ends training once it is set, as Ctrl-C does; the best of the epochs that were gone through is kept.
         With it nothing is raised where there is none yet: the history is empty.
-    ahead
+    ahead : Ahead or None, default None
         Targets of the rows after each row, for a cell that looks ahead.
-    stop_after
+    stop_after : int or None, default None
         Epochs of the schedule to go through; None is all of them.
     """
 
@@ -76,25 +78,25 @@ def train_together(
     ahead: Ahead | None = None,
     stop_after: Sequence[int | None] | None = None,
 ) -> list[Trained]:
-    """Fit one cell per seed to the same panels, all in every step; as :func:`train` otherwise.
+    """Train one cell per seed on the same panels, all in every step; as :func:`train` otherwise.
 
-    Several are fitted by the reference engine, whose operations take a leading axis of members; to
+    Several need an engine whose operations take a leading axis of members, as those of the reference do; to
     rounding each is what it would be alone.
     """
     device = pick_device(config.device)
     training_ends(training, config.window)  # refuses what is too short
     inputs, target = (put_on(device, one) for one in (training.inputs, training.target))
     alone = len(seeds) == 1
-    name = config.engine if alone else "reference"
     later = None if ahead is None else put_on(device, ahead.training)
-    engine = make_engine(name, architecture, inputs, target, config.window, config.loss_rows, later)
+    rows = (inputs, target, config.window, config.loss_rows, later)
+    engine = make_engine(config.engine, Task(architecture, *rows, members=len(seeds)))
     validation_loss = None
     if validation is not None:
         unseen = None if ahead is None else ahead.validation
         validation_loss = ValidationLoss(architecture, validation, config.window, device, unseen)
     drawn = np.stack([pack(initial_weights(architecture, seed)) for seed in seeds])
     flat = put_on(device, drawn[0] if alone else drawn)
-    adam = make_adam(engine, flat, config.learning_rate)
+    optimiser = engine.optimiser(flat, config.learning_rate)
     # Apart from the stream the weights came from.
     generators = [np.random.default_rng([seed, 1]) for seed in seeds]
     lasts = stop_after or [None] * len(seeds)
@@ -105,7 +107,7 @@ def train_together(
             began = time.perf_counter()
             ends = _windows_of_epoch(training, config, epoch)
             order = np.stack([generator.permutation(ends) for generator in generators])
-            losses = _run_epoch(engine, adam, average, order[0] if alone else order, config, epoch, stop)
+            losses = _run_epoch(engine, optimiser, average, order[0] if alone else order, config, epoch, stop)
             kept = average.weights
             scored = None if validation_loss is None else validation_loss(kept)
             seconds = time.perf_counter() - began
@@ -115,7 +117,7 @@ def train_together(
                 line: Epoch = {"epoch": epoch, "loss": losses[index]}
                 if scored is not None:
                     line["validation_loss"] = scored[index]
-                line |= {"learning_rate": adam.learning_rate, "seconds": seconds}
+                line |= {"learning_rate": optimiser.learning_rate, "seconds": seconds}
                 if record.add(line, config.patience):
                     (best if alone else best[index]).copy_(kept if alone else kept[index])
                 if on_epoch is not None:
@@ -146,10 +148,15 @@ def train_together(
 
 
 class _Average:
-    """A running mean of the weights over the steps of training: less noisy than the weights themselves.
+    """Exponential moving average of the weights over the steps of training: less noisy than the weights.
 
     The first steps count for less, as they start from nowhere: after t steps a mean keeps no more of
     itself than (1 + t) / (10 + t). With ``keep`` of 0 there is no mean: the weights are their own.
+
+    References
+    ----------
+    B. T. Polyak and A. B. Juditsky, "Acceleration of stochastic approximation by averaging", SIAM Journal on
+    Control and Optimization 30 (1992).
     """
 
     def __init__(self, flat: torch.Tensor, keep: float) -> None:
@@ -176,7 +183,7 @@ def _windows_of_epoch(training: Panel, config: TrainConfig, epoch: int) -> Rows:
 
 def _run_epoch(
     engine: Engine,
-    adam: FlatAdam,
+    optimiser: Optimiser,
     average: _Average,
     order: Rows,
     config: TrainConfig,
@@ -184,7 +191,7 @@ def _run_epoch(
     stop: Event | None,
 ) -> list[float]:
     """Make one pass over the windows, ([E,] N), in the given order; give each member's mean loss."""
-    flat = adam.flat
+    flat = optimiser.flat
     rows = put_on(flat.device, order.astype(np.int64))
     batches = torch.split(rows, config.batch_size, dim=-1)
     total = torch.zeros(flat.shape[:-1], device=flat.device, dtype=torch.float64)
@@ -193,12 +200,12 @@ def _run_epoch(
             raise KeyboardInterrupt
         if config.schedule == "cosine":
             done = (epoch - 1 + number / len(batches)) / config.epochs
-            adam.learning_rate = config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
+            optimiser.learning_rate = config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
         loss, gradient = engine.loss_and_gradient(flat, batch)
         if config.gradient_clip is not None:
             norm = torch.linalg.vector_norm(gradient, dim=-1, keepdim=True)
             gradient.mul_((config.gradient_clip / (norm + 1e-12)).clamp(max=1.0))
-        adam.step(gradient)
+        optimiser.step(gradient)
         average.step()
         total += loss * batch.shape[-1]
     means = [float(one) / rows.shape[-1] for one in total.cpu().reshape(-1)]

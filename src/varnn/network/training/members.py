@@ -10,6 +10,7 @@ from typing import Any
 from varnn.data import allocator
 from varnn.data.panel import Panel
 from varnn.network.cell import Architecture
+from varnn.network.engines.registry import batches_members
 from varnn.network.training.config import TrainConfig, pick_device
 from varnn.network.training.loop import train, train_together
 from varnn.network.training.record import Ahead, Epoch, Trained
@@ -42,17 +43,18 @@ def train_members(
 
     On the CPU each trains on one thread and gives what :func:`train` gives for it alone. Threads, not
     processes: those were a tenth faster once they ran, but each first imports torch for seconds. On a
-    GPU networks of one shape that learn from the same rows are one: it takes the time of a single one.
+    GPU networks of one shape that learn from the same rows are one, if the engine asked for takes several at
+    once: it takes the time of a single one.
 
     Parameters
     ----------
-    members
+    members : sequence of Member
         What to train.
-    config
+    config : TrainConfig
         How to train.
-    on_epoch
+    on_epoch : callable or None, default None
         Called after each epoch with the member's number and its line of the history.
-    stop
+    stop : Event or None, default None
         Ends training once it is set; Ctrl-C sets it. Members keep their best epoch so far, those that were
         not through their first one have no history. If none has any, KeyboardInterrupt is raised.
     """
@@ -83,7 +85,7 @@ def _trained(
     with one_thread():
         if pick_device(config.device).type != "cpu":
             first = members[0]
-            if all(one.training is first.training for one in members):
+            if batches_members(config.engine) and all(one.training is first.training for one in members):
                 seeds = [one.seed for one in members]
                 cell, rows = first.architecture, (first.training, first.validation)
                 ends = [one.stop_after for one in members]

@@ -29,6 +29,7 @@ from varnn.model.calendar import _MONDAY, _SECONDS, Cycle
 from varnn.model.fitted import Fitted
 from varnn.model.linear import LinearPart
 from varnn.model.outliers import HALVING, LATELY, PATIENCE, TIMES, LabelFilter
+from varnn.network.handled import ANY, HandledCells
 from varnn.persistence.onnx._graph import Graph, Value
 
 if TYPE_CHECKING:
@@ -195,6 +196,21 @@ class _Linear:
         return [last.unsqueeze(1), (self.prediction - last).unsqueeze(1)]
 
 
+# A cell with anything else is refused: this is an implementation of its own, not the cell's.
+_CELLS = HandledCells(
+    {
+        "n_inputs": ANY,
+        "hidden_size": ANY,
+        "memory_size": ANY,
+        "accumulate": (False, True),
+        "activation_memory": (False, True),
+        "residual": ("projected", "scalar", "none"),
+        "memory_activation": ("relu", "tanh"),
+        "horizon": ANY,  # one step is what the graph makes
+    }
+)
+
+
 class _Network:
     """The windows under way of n series in step, (n, E, windows, any), the oldest first.
 
@@ -202,6 +218,7 @@ class _Network:
     """
 
     def __init__(self, graph: Graph, model: Fitted) -> None:
+        _CELLS.check(model.architecture, by="an ONNX step")
         self.graph, self.cell = graph, model.architecture
         self.weights = model.weights
         cell, members, carried = model.architecture, model.n_members, model.window - 1
