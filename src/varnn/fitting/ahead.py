@@ -15,10 +15,11 @@ from varnn.data.panel import Panel
 from varnn.fitting.candidates import Candidate, Progress, candidates, stacked
 from varnn.fitting.settings import Settings
 from varnn.model.fitted import Fitted
-from varnn.model.forecast.bands import ENOUGH, Bands, poorly_known
 from varnn.model.forecast.direct import DirectPart, HorizonFeatures
 from varnn.model.forecast.forecaster import Forecaster
 from varnn.model.forecast.rows import columns_of, inputs_known_before, refuse_too_far, targets_ahead
+from varnn.model.intervals import Calibrator, HorizonBands, Seen
+from varnn.model.intervals.few_errors import ENOUGH
 from varnn.network.training import Ahead, Epoch, Member, Trained, one_thread, train_members
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ def fit_forecaster(
     rows: Panel | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
     stop: Event | None = None,
+    calibrator: type[Calibrator] = HorizonBands,
 ) -> Forecaster:
     """Train a forecaster.
 
@@ -73,6 +75,8 @@ def fit_forecaster(
     stop
         Ends training once it is set, and raises KeyboardInterrupt; during the training on all rows, that
         alone is given up.
+    calibrator
+        Interval method.
     """
     stop = stop or Event()
     columns_of(training, known)  # refuses names that are not there
@@ -125,7 +129,7 @@ def fit_forecaster(
     del choices, shown, judged  # of millions of rows they are large
     allocator.release()
     if validation is not None:
-        forecaster = _judged(forecaster, validation, settings)
+        forecaster = _judged(forecaster, validation, calibrator if settings.intervals else None)
     if rows is None:
         return forecaster
     with suppress(KeyboardInterrupt):
@@ -195,7 +199,7 @@ def _error(forecaster: Forecaster, validation: Panel) -> float:
     return float(np.mean(np.nanmean(errors[:, known], axis=0)))
 
 
-def _judged(forecaster: Forecaster, validation: Panel, settings: Settings) -> Forecaster:
+def _judged(forecaster: Forecaster, validation: Panel, intervals: type[Calibrator] | None) -> Forecaster:
     """Fit the shrinkage of each head on validation rows, and how far off forecasts are."""
     residuals, parts = _outcomes(validation, forecaster.horizon), forecaster.parts(validation)
     residuals -= parts.linear_predictions
@@ -209,24 +213,10 @@ def _judged(forecaster: Forecaster, validation: Panel, settings: Settings) -> Fo
     if forecaster.network.pipeline.linear is None:
         shrinkage[0] = 1.0  # there is nothing else to predict the first row from
     forecaster = replace(forecaster, shrinkage=shrinkage)
-    if not settings.intervals:
+    if intervals is None:
         return forecaster
     residuals -= shrinkage * parts.added
     movement = parts.movement
     del parts  # which is large
-    _warn_of_few(residuals)
-    return replace(forecaster, bands=Bands.of(residuals, movement))
-
-
-def _warn_of_few(errors: DoubleArray) -> None:
-    """Say where validation rows are too few to tell how far off forecasts are."""
-    few = poorly_known(errors)
-    if len(few):
-        none = int(np.isnan(errors).all(axis=0).sum())
-        logger.warning(
-            "validation rows hold fewer than %d separate errors of forecasts %s rows ahead%s: their bands "
-            "are Student's t, and widen as the errors of a random walk do.",
-            ENOUGH,
-            f"{few[0]} to {few[-1]}" if len(few) > 1 else few[0],
-            f" (none at all of the last {none})" if none else "",
-        )
+    seen = Seen(movement[:, None], residuals, validation.starts)
+    return replace(forecaster, bands=intervals.fit(seen))

@@ -18,7 +18,7 @@ from varnn.fitting.candidates import Candidate
 from varnn.fitting.settings import Settings
 from varnn.model.adaptation import FORGETTING, Adaptation
 from varnn.model.fitted import Fitted
-from varnn.model.intervals import ErrorScale, Seen
+from varnn.model.intervals import Calibrator, Seen
 from varnn.model.linear import last_labels
 
 logger = logging.getLogger(__name__)
@@ -59,9 +59,9 @@ class Review(NamedTuple):
         return self.linear_predictions + shrinkage * self.corrections
 
     def seen(self, shrinkage: float) -> Seen:
-        """Give hidden layers, errors and starts of the latest rows, as `ErrorScale` learns from them."""
+        """Give hidden layers, errors and starts of the latest rows, as interval methods learn from them."""
         rows = self.late.rows
-        return self.hidden, self.late.target - self.predictions(shrinkage)[rows], self.late.starts
+        return Seen(self.hidden, self.late.target - self.predictions(shrinkage)[rows], self.late.starts)
 
 
 def adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> Adaptation:
@@ -86,7 +86,9 @@ def adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> Adaptat
     return min((replace(learnt, forgetting=one) for one in FORGETTING), key=error)
 
 
-def judged(fitted: Fitted, training: Panel, validation: Panel, *, intervals: bool) -> Fitted:
+def judged(
+    fitted: Fitted, training: Panel, validation: Panel, *, intervals: type[Calibrator] | None
+) -> Fitted:
     """Choose on validation rows what is left to choose, and note how the model does beside simple ones."""
     allocator.release()  # of training
     review = Review.of(fitted, validation, JUDGED if intervals else 0)
@@ -94,7 +96,7 @@ def judged(fitted: Fitted, training: Panel, validation: Panel, *, intervals: boo
         fitted = replace(fitted, shrinkage=_shrinkage(review, validation))
     if intervals:
         earlier = seen_by_error_scale(fitted, training)
-        fitted = replace(fitted, error_scale=ErrorScale.of(*earlier, *review.seen(fitted.shrinkage)))
+        fitted = replace(fitted, error_scale=intervals.fit(review.seen(fitted.shrinkage), earlier))
     fitted.summary["validation"] = _beside_simple_models(fitted, review, validation)
     return fitted
 

@@ -17,6 +17,7 @@ from varnn.fitting.candidates import Progress, candidates, stacked
 from varnn.fitting.judging import adaptation, judged
 from varnn.fitting.settings import Settings
 from varnn.model.fitted import Fitted, last_rows_of
+from varnn.model.intervals import Calibrator, ErrorScale
 from varnn.model.linear import LABEL_LAGS
 from varnn.network.training import Epoch, one_thread, train_members
 
@@ -31,6 +32,7 @@ def fit(
     seed: int,
     on_epoch: Callable[[Epoch], None] | None = None,
     stop: Event | None = None,
+    calibrator: type[Calibrator] = ErrorScale,
 ) -> Fitted:
     """Train a model.
 
@@ -48,6 +50,8 @@ def fit(
         Called after each epoch with its line of the history, and ``progress``, the share of all done.
     stop
         Ends training once it is set: what was trained by then is the model, and its summary says so.
+    calibrator
+        Interval method.
     """
     stop = stop or Event()
     config = settings.config(training)
@@ -99,4 +103,4 @@ def fit(
     if validation is None:
         return fitted
     del choices, chosen  # their prepared rows may go: of millions of rows they are large
-    return judged(fitted, training, validation, intervals=settings.intervals)
+    return judged(fitted, training, validation, intervals=calibrator if settings.intervals else None)

@@ -20,7 +20,7 @@ from varnn.data.preparation import STANDARD_LIMIT, fill_gaps
 from varnn.errors import DataError
 from varnn.model.adaptation import Adaptation, Adapter, corrections
 from varnn.model.calendar import has_times
-from varnn.model.intervals import ErrorScale, Interval, Tracker, follow, known_error_scale
+from varnn.model.intervals import Calibrator, Interval, Tracker, known_error_scale
 from varnn.model.pipeline import FeaturePipeline, Prepared
 from varnn.network.cell import Architecture, Weights
 from varnn.network.engines.scoring import Scores, score
@@ -70,7 +70,7 @@ class Fitted:
     input_names: tuple[str, ...]
     target_name: str
     adaptation: Adaptation | None = None
-    error_scale: ErrorScale | None = None
+    error_scale: Calibrator | None = None
     shrinkage: float = 1.0
     label_range: tuple[float, float] | None = None
     time_name: str | None = None
@@ -137,9 +137,9 @@ class Fitted:
             )
             if error_scale is not None and levels is not None:
                 if tracker is None or not chunk.continues:
-                    tracker = Tracker(error_scale, len(chunk.starts) - 1)
+                    tracker = error_scale.tracker(len(chunk.starts) - 1)
                 errors = panel.target[chunk.rows] - found.prediction
-                below, above = follow(tracker, chunk.hidden[0], errors, chunk.starts, levels)
+                below, above = tracker.follow(chunk.hidden[0], errors, chunk.starts, levels)
                 reach = found.prediction[:, None]
                 found = Interval(found.prediction, reach + below, reach + above)
             yield chunk.rows, found
@@ -195,9 +195,7 @@ class Fitted:
         digest.update(json.dumps(facts, sort_keys=True).encode())
         learning = [] if self.adaptation is None else [self.adaptation.gain, *self.adaptation.numbers()]
         if self.error_scale is not None:
-            learning += [self.error_scale.weights, self.error_scale.quantiles, self.error_scale.unit]
-            if np.isfinite(self.error_scale.largest):  # files from before it keep their fingerprint
-                learning.append(self.error_scale.largest)
+            learning += self.error_scale.arrays().values()
         for array in (*self.weights.as_dict().values(), *self.pipeline.arrays().values(), *learning):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()

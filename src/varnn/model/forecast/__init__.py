@@ -3,7 +3,7 @@
 ::
 
     panel -> rows as they look before they come (`rows`) -> linear part for each step (`direct`)
-          -> what that leaves, by the network's heads (`forecaster`) -> bands (`bands`)
+          -> what that leaves, by the network's heads (`forecaster`) -> bands (`varnn.model.intervals`)
 
 A one-step prediction of row t may use the inputs of row t. A forecast may not, but for inputs that are
 known in the future (a calendar, a plan, somebody else's forecast): so the network is trained on rows that
@@ -11,8 +11,7 @@ show the other inputs as they were one row ago. Its own row's error feeds the me
 the same hidden layer, trained with it, say what the H - 1 rows after it will be.
 """
 
-from varnn.model.forecast.bands import Bands
 from varnn.model.forecast.direct import DirectPart
 from varnn.model.forecast.forecaster import Forecast, Forecaster
 
-__all__ = ["Bands", "DirectPart", "Forecast", "Forecaster"]
+__all__ = ["DirectPart", "Forecast", "Forecaster"]

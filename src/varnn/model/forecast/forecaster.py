@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +13,9 @@ from varnn.data.panel import Panel
 from varnn.data.rules import optional, whole
 from varnn.errors import ConfigError, DataError
 from varnn.model.fitted import Fitted
-from varnn.model.forecast.bands import Bands, adjusted
 from varnn.model.forecast.direct import CHANGES, DirectPart, HorizonFeatures
 from varnn.model.forecast.rows import columns_of, coming_times, extended, inputs_known_before, targets_ahead
-from varnn.model.intervals import check_levels
+from varnn.model.intervals import Calibrator, check_levels, follow
 from varnn.network.cell import look_ahead
 
 _LATELY = 256  # rows whose outcomes tell whether intervals are wide enough
@@ -86,7 +84,7 @@ class Forecaster:
     known: tuple[str, ...]
     direct: DirectPart
     shrinkage: DoubleArray
-    bands: Bands | None = None
+    bands: Calibrator | None = None
 
     @property
     def horizon(self) -> int:
@@ -165,18 +163,9 @@ class Forecaster:
             )
         parts = self.parts(panel)
         predictions = parts.forecasts(self.shrinkage)
-        lower, upper = self.bands.reach(parts.movement, levels)
-        outcomes = np.column_stack([panel.target, targets_ahead(panel, self.horizon)])
-        outcomes -= predictions
-        for begin, end in pairwise(panel.starts):
-            here = slice(int(begin), int(end))
-            factors = adjusted(outcomes[here], lower[here], upper[here], levels)
-            lower[here] *= factors
-            upper[here] *= factors
-        # A level that was widened beyond the next higher one takes that one along.
-        order = np.argsort(levels)
-        lower[..., order] = np.minimum.accumulate(lower[..., order], axis=2)
-        upper[..., order] = np.maximum.accumulate(upper[..., order], axis=2)
+        errors = np.column_stack([panel.target, targets_ahead(panel, self.horizon)])
+        errors -= predictions
+        lower, upper = follow(self.bands, parts.movement[:, None], errors, panel.starts, levels)
         lower += predictions[:, :, None]
         upper += predictions[:, :, None]
         return predictions, lower, upper
