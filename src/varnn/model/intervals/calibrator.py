@@ -210,7 +210,7 @@ def known_with(errors: DoubleArray, starts: IntArray) -> DoubleArray:
 
     Parameters
     ----------
-    errors : array of shape (N,) or (N, H)
+    errors : array of shape (N,), (N, H) or (N, H, any)
         By the row they were forecast from: column k of row t is about row t + k.
     starts : array of shape (S + 1,)
 

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from varnn._types import BoolArray, DoubleArray, IntArray
 from varnn.errors import ConfigError, DataError
-from varnn.model.intervals.calibrator import Calibrator, Seen, Tracker
+from varnn.model.intervals.calibrator import Calibrator, Seen, Tracker, known_with
 from varnn.model.intervals.few_errors import ENOUGH, FEWEST, size_of_errors, student_quantiles, warn_of_few
 from varnn.model.intervals.levels import LEVELS, TAUS
 
@@ -198,22 +198,28 @@ class BandsTracker(Tracker):
         """
         if self._followed is not None:
             self._past()  # takes in the rows before
-        movement, horizon = features[:, 0], errors.shape[1]
-        beyond, factors = (np.empty((*errors.shape, len(self.levels))) for _ in range(2))
-        for step in range(horizon):  # one after the other: of many rows all together are large
+        movement, steps, lengths = features[:, 0], np.arange(errors.shape[1]), np.diff(starts)
+        beyond, factors = (
+            np.empty((*errors.shape, len(self.levels))),
+            np.empty((*errors.shape, len(self.levels))),
+        )
+        for step in steps:  # one after the other: of many rows all together are large
             reach = self.bands.reach(movement, self.levels, slice(step, step + 1))
             beyond[:, step] = _beyond(errors[:, step, None], *(one[:, 0] for one in reach))
-        lengths = np.diff(starts)
+        beyond, known = known_with(beyond, starts), ~np.isnan(known_with(errors, starts))
+        order = np.argsort(-lengths, kind="stable")  # the longest first: those still running are the first
+        running, first = self._factors[order], starts[:-1][order]
         for place in range(lengths.max(initial=0)):
-            on = np.flatnonzero(lengths > place)
-            rows, steps = starts[on, None] + place, np.arange(min(place + 1, horizon))
-            factors[rows[:, 0]] = self._factors[on]
-            origins = rows - steps  # (n, k): whose outcome at this step is this row
-            missed = beyond[origins, steps] > factors[origins, steps]
-            some = np.ix_(on, steps)
-            self._factors[some] = self._changed(
-                self._factors[some], missed, ~np.isnan(errors[origins, steps])
-            )
+            rows = first[: np.count_nonzero(lengths > place)] + place
+            some = running[: len(rows)]
+            factors[rows] = some
+            origins = np.maximum(
+                rows[:, None] - steps, 0
+            )  # before a series nothing is known, whatever is here
+            missed = beyond[rows] > factors[origins, steps]
+            some[...] = self._changed(some, missed, known[rows])
+        del beyond  # which is large
+        self._factors[order] = running
         self._followed = movement, factors, starts
         return self._widened(movement, factors, levels)
 
@@ -239,7 +245,7 @@ class BandsTracker(Tracker):
     def _changed(self, factors: DoubleArray, missed: BoolArray, known: BoolArray) -> DoubleArray:
         """Widen where an outcome was missed, narrow where it was held: (n, k, L), and known (n, k)."""
         change = _RATE * (missed - (1 - self.levels)) * known[..., None]
-        return np.asarray(np.clip(factors + change, _NARROWEST, _WIDEST))
+        return np.minimum(np.maximum(factors + change, _NARROWEST), _WIDEST)
 
     def _widened(
         self, movement: DoubleArray, factors: DoubleArray, levels: DoubleArray
