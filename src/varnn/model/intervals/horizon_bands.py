@@ -3,7 +3,10 @@
 An error at step k is taken in units of (how much the label moved lately) ** p_k, where p_k is 0, 1/2
 or 1, whichever gives the sharper quantiles on validation rows. As outcomes come in, intervals that hold
 too few of them are widened and those that hold too many are narrowed, for each series, step and level
-apart: adaptive conformal inference [1]_.
+apart: quantile tracking [1]_ of how often its reach an outcome is away, a form of adaptive conformal
+inference [2]_ ::
+
+    factor <- clip(factor + rate ([outcome outside] - (1 - level)), 1/2, 5)      once an outcome is known
 
 Where validation rows tell little about a step, its quantiles are mixed with those of Student's t
 distribution; see `varnn.model.intervals.few_errors`.
@@ -12,7 +15,9 @@ Shapes: N rows of a panel, n series in step, H steps, T quantiles, L levels.
 
 References
 ----------
-.. [1] I. Gibbs and E. Candes, "Adaptive conformal inference under distribution shift", Advances in Neural
+.. [1] A. N. Angelopoulos, E. J. Candes and R. J. Tibshirani, "Conformal PID control for time series
+   prediction", Advances in Neural Information Processing Systems 36, 2023.
+.. [2] I. Gibbs and E. Candes, "Adaptive conformal inference under distribution shift", Advances in Neural
    Information Processing Systems 34, 2021.
 """
 
