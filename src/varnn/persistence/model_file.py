@@ -77,7 +77,7 @@ def write(
     # A file that nobody could read is better refused now, while the model is at hand.
     what = f"the model for {str(path)!r}"
     check_model(tensors, json.loads(json.dumps(header)), what)
-    check_steady(fitted, what)
+    _check_parts(fitted, forecaster, what)
     write_atomically(path, to_bytes(tensors, header))
 
 
@@ -98,12 +98,17 @@ def read(path: str | Path) -> Contents:
             forecaster = forecaster_from(under(_FORECASTER, tensors), header["forecaster"])
     except DataError as error:  # of an interval method
         raise ModelFileError(f"{what} is damaged or was not written by this library: {error}") from None
+    _check_parts(fitted, forecaster, what)
+    return Contents(fitted, dict(header["settings"]), forecaster)
+
+
+def _check_parts(fitted: Fitted, forecaster: Forecaster | None, what: str) -> None:
+    """Refuse networks that run away, and intervals of other models."""
     check_steady(fitted, what)
     check_intervals(fitted.error_scale, fitted.architecture.hidden_size, (), what)
     if forecaster is not None:
         check_steady(forecaster.network, what)
         check_intervals(forecaster.bands, 1, (forecaster.horizon,), what)
-    return Contents(fitted, dict(header["settings"]), forecaster)
 
 
 def read_card(path: str | Path) -> str:

@@ -53,7 +53,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def expect(self, features: npt.NDArray[Any]) -> None:
-        """Take in the features (n, F) of the coming row of each series."""
+        """Take in the features (n, F) of the coming row of each series, which the caller may overwrite."""
 
     @abstractmethod
     def bounds(self, levels: DoubleArray) -> tuple[DoubleArray, DoubleArray]:

@@ -158,7 +158,7 @@ class BandsTracker(Tracker):
 
     def expect(self, features: npt.NDArray[Any]) -> None:
         """Take in how much the label of each series lately moved: (n, 1)."""
-        self._movement = features[:, 0]
+        self._movement = features[:, 0].copy()  # the caller may write into its own
 
     def bounds(self, levels: DoubleArray) -> tuple[DoubleArray, DoubleArray]:
         """Return how far below and above the forecasts their intervals reach: (n, H, L) each."""
@@ -204,10 +204,7 @@ class BandsTracker(Tracker):
         if self._followed is not None:
             self._past()  # takes in the rows before
         movement, steps, lengths = features[:, 0], np.arange(errors.shape[1]), np.diff(starts)
-        beyond, factors = (
-            np.empty((*errors.shape, len(self.levels))),
-            np.empty((*errors.shape, len(self.levels))),
-        )
+        beyond, factors = (np.ones((*errors.shape, len(self.levels))) for _ in range(2))
         for step in steps:  # one after the other: of many rows all together are large
             reach = self.bands.reach(movement, self.levels, slice(step, step + 1))
             beyond[:, step] = _beyond(errors[:, step, None], *(one[:, 0] for one in reach))
@@ -218,9 +215,7 @@ class BandsTracker(Tracker):
             rows = first[: np.count_nonzero(lengths > place)] + place
             some = running[: len(rows)]
             factors[rows] = some
-            origins = np.maximum(
-                rows[:, None] - steps, 0
-            )  # before a series nothing is known, whatever is here
+            origins = np.maximum(rows[:, None] - steps, 0)  # before its series: nothing of it is known
             missed = beyond[rows] > factors[origins, steps]
             some[...] = self._changed(some, missed, known[rows])
         del beyond  # which is large
