@@ -12,6 +12,7 @@ from varnn.data.preparation import split_in_time
 from varnn.fitting import _validation, horizon, one_step
 from varnn.fitting._validation import Review
 from varnn.model import prediction
+from varnn.model.intervals import ErrorScale
 
 PANEL = random_panel([500, 340], missing=0.1, seed=3)
 SETTINGS: dict[str, Any] = {"epochs": 2, "hidden_size": 6, "ensemble": 2, "window": 5, "refit": False}
@@ -65,7 +66,7 @@ def test_only_the_latest_validation_rows_say_how_large_errors_are(monkeypatch: p
     for most in (_validation.CHOSEN_ON, 150):
         monkeypatch.setattr(_validation, "CHOSEN_ON", most)
         error_scale = VARNNRegressor(**SETTINGS, validation_fraction=0.2).fit(panel).fitted_.error_scale
-        assert error_scale is not None
+        assert isinstance(error_scale, ErrorScale)
         units[most] = error_scale.unit
     assert units[150] < 2 < units[100_000]
 

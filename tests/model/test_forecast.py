@@ -18,11 +18,9 @@ from varnn.baselines.forecasts import IteratedARX, persistence_ahead, seasonal_a
 from varnn.errors import ConfigError, DataError
 from varnn.evaluation.backtesting import backtest
 from varnn.fitting import horizon as horizon_fitting
-from varnn.model.forecast import Bands, DirectPart, Forecaster, direct
-from varnn.model.forecast.bands import adjusted
+from varnn.model.forecast import DirectPart, Forecaster, direct
 from varnn.model.forecast.direct import CHANGES, HorizonFeatures
 from varnn.model.forecast.rows import extended, inputs_known_before, targets_ahead
-from varnn.model.intervals import TAUS
 
 HORIZON = 5
 
@@ -306,37 +304,6 @@ def test_far_outside_its_range_the_direct_part_goes_no_further() -> None:
     high = Panel.from_arrays(panel.inputs, panel.target + 1e6)
     forecasts = forecaster_of(model).historical_forecasts(high)[50:]
     assert (np.abs(forecasts - high.target[50:, None]) < 100).all()
-
-
-def test_bands_cover_what_they_say_on_rows_like_those_they_learned_from() -> None:
-    generator = np.random.default_rng(0)
-    movement = generator.lognormal(size=20_000)
-    errors = movement[:, None] * generator.normal(size=(20_000, 3)) * [1, 2, 3]
-    bands = Bands.of(errors[::2], movement[::2])
-    assert (bands.powers == 1).all()
-    lower, upper = bands.reach(movement[1::2], np.array([0.5, 0.9]))
-    held = (lower <= errors[1::2, :, None]) & (errors[1::2, :, None] <= upper)
-    np.testing.assert_allclose(held.mean(axis=0), np.tile([0.5, 0.9], (3, 1)), atol=0.02)
-    assert bands.quantiles.shape == (3, len(TAUS))
-
-
-def test_intervals_follow_how_much_they_held_of_what_is_known() -> None:
-    generator = np.random.default_rng(0)
-    outcomes = generator.normal(size=(4000, 4))
-    outcomes[2000:] *= 2  # errors double
-    levels = np.array([0.5, 0.9])
-    reach = np.broadcast_to(np.array([0.6745, 1.645]), (4000, 4, 2))
-    factors = adjusted(outcomes, -reach, reach, levels)
-    held = np.abs(outcomes)[:, :, None] <= factors * reach
-    np.testing.assert_allclose(held[2500:].mean(axis=(0, 1)), levels, atol=0.02)
-    np.testing.assert_allclose(held[:2000].mean(axis=(0, 1)), levels, atol=0.02)
-    assert factors.min() >= 0.5 and factors.max() <= 5
-    later = outcomes.copy()
-    later[1000:] = 100  # column k of row t is known from row t + k + 1 on
-    again = adjusted(later, -reach, reach, levels)
-    np.testing.assert_array_equal(again[:1001], factors[:1001])
-    assert again[1001, 0, 1] > factors[1001, 0, 1]
-    np.testing.assert_array_equal(again[1001, 1:], factors[1001, 1:])
 
 
 def test_recursive_ar_is_that_of_statsmodels() -> None:

@@ -17,15 +17,17 @@ from varnn import Panel, Stream, VARNNRegressor
 from varnn._types import DoubleArray
 from varnn.errors import ConfigError, DataError
 from varnn.evaluation.metrics import interval_score
-from varnn.model.intervals import TAUS, ErrorScale, Tracker, _fit_sizes, follow
+from varnn.model.intervals import TAUS, ErrorScale, Seen, follow
+from varnn.model.intervals._size_regression import fit_sizes
 
 TINY: dict[str, Any] = {"hidden_size": 8, "epochs": 3, "ensemble": 2, "window": 4, "device": "cpu"}
 
 
 def spread_of(errors: DoubleArray, later: DoubleArray) -> ErrorScale:
     hidden = np.ones((len(errors), 2))
-    return ErrorScale.of(
-        hidden, errors, np.array([0, len(errors)]), hidden[: len(later)], later, np.array([0, len(later)])
+    return ErrorScale.fit(
+        Seen(hidden[: len(later)], later, np.array([0, len(later)])),
+        Seen(hidden, errors, np.array([0, len(errors)])),
     )
 
 
@@ -42,8 +44,8 @@ def test_coverage_holds_whatever_the_errors_do(kind: str) -> None:
         "heavy": generator.standard_t(2, size=8000),
     }[kind]
     first = np.random.default_rng(0).normal(size=3000)
-    tracker, levels = Tracker(spread_of(first, first[:2000]), 1), np.array([0.5, 0.8, 0.9, 0.95])
-    low, high = follow(tracker, np.ones((8000, 2)), errors, np.array([0, 8000]), levels)
+    error_scale, levels = spread_of(first, first[:2000]), np.array([0.5, 0.8, 0.9, 0.95])
+    low, high = follow(error_scale, np.ones((8000, 2)), errors, np.array([0, 8000]), levels)
     covered = (errors[:, None] >= low) & (errors[:, None] <= high)
     assert np.abs(covered.mean(axis=0) - levels).max() < 0.015
     worst = np.min([part.mean(axis=0) for part in np.array_split(covered, 10)], axis=0)
@@ -54,8 +56,8 @@ def test_width_follows_the_latest_errors() -> None:
     generator = np.random.default_rng(3)
     scale = np.where(np.arange(6000) // 300 % 2 == 0, 1.0, 8.0)
     errors = generator.normal(size=6000) * scale
-    tracker = Tracker(spread_of(errors[:3000], errors[1500:3000]), 1)
-    low, high = follow(tracker, np.ones((3000, 2)), errors[3000:], np.array([0, 3000]), np.array([0.9]))
+    error_scale = spread_of(errors[:3000], errors[1500:3000])
+    low, high = follow(error_scale, np.ones((3000, 2)), errors[3000:], np.array([0, 3000]), np.array([0.9]))
     width = (high - low)[:, 0]
     assert width[scale[3000:] > 1].mean() > 3 * width[scale[3000:] == 1].mean()
 
@@ -72,9 +74,9 @@ def test_intervals_are_nested_finite_and_never_inverted(
     generator = np.random.default_rng(seed)
     errors = generator.standard_t(1.5, size=400)
     errors[generator.random(400) < missing] = np.nan
-    tracker = Tracker(spread_of(generator.normal(size=300), generator.normal(size=200)), 2)
+    error_scale = spread_of(generator.normal(size=300), generator.normal(size=200))
     starts = np.array([0, 150, 400])
-    low, high = follow(tracker, np.ones((400, 2)), errors, starts, np.sort(levels))
+    low, high = follow(error_scale, np.ones((400, 2)), errors, starts, np.sort(levels))
     assert np.isfinite(low).all() and np.isfinite(high).all()
     assert (low <= 0).all() and (high >= 0).all()
     assert (np.diff(low, axis=1) <= 1e-12).all() and (np.diff(high, axis=1) >= -1e-12).all()
@@ -86,7 +88,7 @@ def test_a_tracker_does_what_its_equations_say() -> None:
     error_scale = spread_of(generator.normal(size=300), generator.normal(size=200))
     hidden, errors = generator.exponential(size=(80, 2, 2)), generator.standard_t(2, size=(80, 2))
     errors[generator.random((80, 2)) < 0.2] = np.nan
-    tracker = Tracker(error_scale, 2)
+    tracker = error_scale.tracker(2)
     found = []
     for layers, misses in zip(hidden, errors, strict=True):
         tracker.expect(layers)
@@ -127,7 +129,7 @@ def test_sizes_are_regressed_as_scikit_learn_regresses_gamma_variables() -> None
     scaler = StandardScaler().fit(regressors[known])
     peer = GammaRegressor(alpha=0.1, tol=1e-9, max_iter=1000)
     peer.fit(scaler.transform(regressors[known]), errors[known] + 0.05)
-    weights = _fit_sizes(regressors, errors)
+    weights = fit_sizes(regressors, errors)
     expected = np.log(peer.predict(scaler.transform(regressors)))
     np.testing.assert_allclose(regressors @ weights[:-1] + weights[-1], expected, rtol=1e-4, atol=1e-4)
 
@@ -137,8 +139,9 @@ def test_width_follows_hidden_units_as_far_as_later_rows_confirm() -> None:
     hidden = generator.exponential(size=(6000, 3))
     noise = generator.normal(size=6000)
     errors, starts = noise * np.exp(hidden[:, 0]), np.array([0, 3000])
-    confirmed = ErrorScale.of(hidden[:3000], errors[:3000], starts, hidden[3000:], errors[3000:], starts)
-    denied = ErrorScale.of(hidden[:3000], errors[:3000], starts, hidden[3000:], noise[3000:], starts)
+    training = Seen(hidden[:3000], errors[:3000], starts)
+    confirmed = ErrorScale.fit(Seen(hidden[3000:], errors[3000:], starts), training)
+    denied = ErrorScale.fit(Seen(hidden[3000:], noise[3000:], starts), training)
     assert confirmed.weights[0] > 0.8
     assert abs(denied.weights[0]) < 0.1
     assert np.abs(confirmed.weights[1:3]).max() < 0.1 * confirmed.weights[0], "the others say nothing"
@@ -150,12 +153,11 @@ def test_where_errors_are_all_alike_little_is_lost(level: float) -> None:
     generator = np.random.default_rng(9)
     errors, hidden = generator.normal(size=9000), generator.exponential(size=(9000, 8))
     first, later, rest = slice(0, 3000), slice(3000, 4000), slice(4000, 9000)
-    error_scale = ErrorScale.of(
-        hidden[first], errors[first], np.array([0, 3000]), hidden[later], errors[later], np.array([0, 1000])
+    error_scale = ErrorScale.fit(
+        Seen(hidden[later], errors[later], np.array([0, 1000])),
+        Seen(hidden[first], errors[first], np.array([0, 3000])),
     )
-    bounds = follow(
-        Tracker(error_scale, 1), hidden[rest], errors[rest], np.array([0, 5000]), np.array([level])
-    )
+    bounds = follow(error_scale, hidden[rest], errors[rest], np.array([0, 5000]), np.array([level]))
     reach = NormalDist().inv_cdf((1 + level) / 2)
     ours = interval_score(errors[rest], bounds[0][:, 0], bounds[1][:, 0], level)
     best = interval_score(errors[rest], -reach, reach, level)
@@ -164,16 +166,14 @@ def test_where_errors_are_all_alike_little_is_lost(level: float) -> None:
 
 def test_errors_that_are_all_zero_are_no_trouble() -> None:
     error_scale = spread_of(np.zeros(300), np.zeros(200))
-    low, high = follow(
-        Tracker(error_scale, 1), np.ones((50, 2)), np.zeros(50), np.array([0, 50]), np.array([0.9])
-    )
+    low, high = follow(error_scale, np.ones((50, 2)), np.zeros(50), np.array([0, 50]), np.array([0.9]))
     assert np.isfinite(low).all() and np.isfinite(high).all()
 
 
 def test_missing_labels_change_nothing() -> None:
-    tracker = Tracker(
-        spread_of(np.random.default_rng(0).normal(size=300), np.random.default_rng(1).normal(size=200)), 1
-    )
+    tracker = spread_of(
+        np.random.default_rng(0).normal(size=300), np.random.default_rng(1).normal(size=200)
+    ).tracker(1)
     before = tracker.state()
     tracker.expect(np.ones((1, 2)))
     tracker.observe(np.array([np.nan]))
@@ -283,27 +283,6 @@ def test_rows_come_back_in_the_callers_order() -> None:
     panel = Panel.from_arrays(x, y, series=series)
     theirs = model.predict(panel, interval=0.9)
     np.testing.assert_array_equal(mine.lower[panel.rows], theirs.lower)
-
-
-def test_rows_together_are_rows_one_by_one() -> None:
-    generator = np.random.default_rng(1)
-    rows, starts, levels = 500, np.array([0, 9, 9, 240, 500]), np.array([0.5, 0.9])
-    hidden = np.maximum(generator.normal(size=(rows, 3)), 0).astype(np.float32)
-    errors = generator.standard_t(3, size=rows) * (1 + hidden[:, 0])
-    errors[generator.random(rows) < 0.2] = np.nan
-    errors[300:340] = np.nan
-    error_scale = ErrorScale.of(hidden, errors, np.array([0, rows]), hidden, errors, np.array([0, rows]))
-    together = Tracker(error_scale, 4)
-    low, high = follow(together, hidden, errors, starts, levels)
-    for series in range(4):
-        tracker = Tracker(error_scale, 1)
-        for row in range(starts[series], starts[series + 1]):
-            tracker.expect(hidden[row : row + 1])
-            below, above = tracker.bounds(levels)
-            np.testing.assert_allclose(low[row], below[0], rtol=1e-9)
-            np.testing.assert_allclose(high[row], above[0], rtol=1e-9)
-            tracker.observe(errors[row : row + 1])
-        np.testing.assert_allclose(together.state()[series], tracker.state()[0], rtol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))

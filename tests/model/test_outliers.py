@@ -16,6 +16,7 @@ from varnn.errors import DataError
 from varnn.evaluation import metrics
 from varnn.model.adaptation import Adaptation, Adapter
 from varnn.model.fitted import Fitted
+from varnn.model.intervals import ErrorScale
 from varnn.model.outliers import FilterStream, LabelFilter
 from varnn.model.prediction import predict, predict_chunks, predict_intervals
 from varnn.persistence import model_file
@@ -125,7 +126,7 @@ def test_a_shift_that_stays_is_followed(model: VARNNRegressor, size: float) -> N
 def unfiltered(model: VARNNRegressor) -> Fitted:
     """Give a model without any of the bounds."""
     fitted = model.fitted_
-    assert fitted.pipeline.linear is not None and fitted.error_scale is not None
+    assert fitted.pipeline.linear is not None and isinstance(fitted.error_scale, ErrorScale)
     free = replace(fitted.pipeline.linear, input_low=None, input_high=None)
     return replace(
         fitted,

@@ -70,7 +70,7 @@ def test_a_cell_that_steps_do_not_know_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"a stream does not handle flavour='as ever'.*Use `predict`"):
         Stream(longer)
     panel = random_panel([20])
-    np.testing.assert_array_equal(longer.predict(panel), model.predict(panel))
+    np.testing.assert_array_equal(predict(longer, panel), predict(model, panel))
 
 
 @pytest.mark.parametrize("members", [1, 2])

@@ -18,7 +18,7 @@ from varnn.fitting._shrinkage import shrinkage_of
 from varnn.fitting.settings import Settings
 from varnn.model.adaptation import FORGETTING, Adaptation
 from varnn.model.fitted import Fitted
-from varnn.model.intervals import ErrorScale, Seen
+from varnn.model.intervals import Calibrator, Seen
 from varnn.model.linear import last_labels
 from varnn.model.prediction import predict_chunks, score_chunks, score_rows
 
@@ -59,9 +59,9 @@ class Review(NamedTuple):
         return self.linear_predictions + shrinkage * self.corrections
 
     def seen(self, shrinkage: float) -> Seen:
-        """Give hidden layers, errors and starts of the latest rows, as `ErrorScale` learns from them."""
+        """Give hidden layers, errors and starts of the latest rows, as interval methods learn from them."""
         rows = self.late.rows
-        return self.hidden, self.late.target - self.predictions(shrinkage)[rows], self.late.starts
+        return Seen(self.hidden, self.late.target - self.predictions(shrinkage)[rows], self.late.starts)
 
 
 def choose_adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> Adaptation:
@@ -84,15 +84,17 @@ def choose_adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> 
     return min((replace(learnt, forgetting=one) for one in FORGETTING), key=error)
 
 
-def choose_on_validation(fitted: Fitted, training: Panel, validation: Panel, *, intervals: bool) -> Fitted:
-    """Choose shrinkage and error scale, and note how the model does beside simple ones."""
-    review = Review.of(fitted, validation, CHOSEN_ON if intervals else 0)
+def choose_on_validation(
+    fitted: Fitted, training: Panel, validation: Panel, calibrator: type[Calibrator] | None
+) -> Fitted:
+    """Choose the shrinkage, learn how large errors are, and note how the model does beside simple ones."""
+    review = Review.of(fitted, validation, 0 if calibrator is None else CHOSEN_ON)
     if fitted.pipeline.linear is not None:
         residuals = validation.target - review.linear_predictions
         fitted = replace(fitted, shrinkage=shrinkage_of(review.corrections, residuals))
-    if intervals:
+    if calibrator is not None:
         earlier = seen_by_error_scale(fitted, training)
-        fitted = replace(fitted, error_scale=ErrorScale.of(*earlier, *review.seen(fitted.shrinkage)))
+        fitted = replace(fitted, error_scale=calibrator.fit(review.seen(fitted.shrinkage), earlier))
     errors = _beside_simple_models(fitted, review, validation)
     return replace(fitted, training=replace(fitted.training, validation=errors))
 

@@ -15,10 +15,11 @@ from varnn.fitting._shrinkage import shrinkage_of
 from varnn.fitting._skeleton import Train
 from varnn.fitting.settings import Settings
 from varnn.model.fitted import Fitted
-from varnn.model.forecast.bands import ENOUGH, Bands, poorly_known
 from varnn.model.forecast.direct import DirectPart, HorizonFeatures
 from varnn.model.forecast.forecaster import Forecaster
 from varnn.model.forecast.rows import columns_of, inputs_known_before, refuse_too_far, targets_ahead
+from varnn.model.intervals import Calibrator, HorizonBands, Seen
+from varnn.model.intervals.few_errors import ENOUGH
 from varnn.network.training import Ahead, Member, TrainConfig, Trained
 
 logger = logging.getLogger(__name__)
@@ -58,6 +59,8 @@ class Horizon:
     known : sequence of str
         Names of inputs that are known in the future.
     """
+
+    calibrator: type[Calibrator] = HorizonBands  # the interval method
 
     def __init__(
         self,
@@ -140,8 +143,8 @@ class Horizon:
         residuals -= shrinkage * parts.added
         movement = parts.movement
         del parts  # which is large
-        _warn_of_few(residuals)
-        return replace(model, bands=Bands.of(residuals, movement))
+        seen = Seen(movement[:, None], residuals, self.validation.starts)
+        return replace(model, bands=self.calibrator.fit(seen))
 
     def refit(self, model: Forecaster, rows: Panel, epochs: list[int], seed: int, train: Train) -> Forecaster:
         """Train the network again on other rows; its linear models and its pipeline stay."""
@@ -192,17 +195,3 @@ def _linear_residuals(direct: DirectPart, features: HorizonFeatures) -> npt.NDAr
 def _outcomes(panel: Panel, horizon: int) -> DoubleArray:
     """Targets of each row and of those after it: (N, H)."""
     return np.column_stack([panel.target, targets_ahead(panel, horizon)])
-
-
-def _warn_of_few(errors: DoubleArray) -> None:
-    """Say where validation rows are too few to tell how far off forecasts are."""
-    few = poorly_known(errors)
-    if len(few):
-        none = int(np.isnan(errors).all(axis=0).sum())
-        logger.warning(
-            "validation rows hold fewer than %d separate errors of forecasts %s rows ahead%s: their bands "
-            "are Student's t, and widen as the errors of a random walk do.",
-            ENOUGH,
-            f"{few[0]} to {few[-1]}" if len(few) > 1 else few[0],
-            f" (none at all of the last {none})" if none else "",
-        )

@@ -18,6 +18,7 @@ from varnn.fitting._validation import LATEST, choose_adaptation, choose_on_valid
 from varnn.fitting.settings import Settings
 from varnn.model.adaptation import Adaptation
 from varnn.model.fitted import Fitted, last_rows_of
+from varnn.model.intervals import Calibrator, ErrorScale
 from varnn.model.linear import LABEL_LAGS
 from varnn.model.prediction import score_rows
 from varnn.network.training import Member, TrainConfig, Trained
@@ -35,6 +36,8 @@ class OneStep:
     rows : Panel
         All rows given, whose ends a closed-loop forecast goes on from.
     """
+
+    calibrator: type[Calibrator] = ErrorScale  # the interval method
 
     def __init__(self, settings: Settings, training: Panel, validation: Panel | None, rows: Panel) -> None:
         self.settings, self.training, self.validation, self.rows = settings, training, validation, rows
@@ -71,7 +74,8 @@ class OneStep:
         """Choose shrinkage and error scale."""
         if self.validation is None:
             return model
-        return choose_on_validation(model, self.training, self.validation, intervals=self.settings.intervals)
+        calibrator = self.calibrator if self.settings.intervals else None
+        return choose_on_validation(model, self.training, self.validation, calibrator)
 
     def refit(self, model: Fitted, rows: Panel, epochs: list[int], seed: int, train: Train) -> Fitted:
         """Learn anew from other rows, in the form that was chosen."""

@@ -1,7 +1,7 @@
-"""A readout that goes on learning as labels arrive.
+"""Constant-gain recursive least squares with leakage: a readout that goes on learning as labels arrive.
 
 The network's output is linear in its last hidden layer, phi = [u 1]. Recursive least squares with a
-forgetting factor l would follow the labels with the gain P phi, where the covariance P settles, as rows
+forgetting factor l [1]_ would follow the labels with the gain P phi, where the covariance P settles, as rows
 keep coming, around (1 - l) G^-1, G being the mean of phi phi'. Two things make it blow up: P is itself
 followed, and grows without bound in directions that no recent row excites; and the readout has no reason
 ever to come back. Here P is what it would settle at on the training rows, and stays there; and what was
@@ -12,7 +12,8 @@ learnt fades away slowly. With theta = trained readout + d ::
     d <- leak d + s e / (1 + s q' phi) q     with q = G^-1 phi and s = 1 - l
 
 so that no recursion can lose its symmetry, no direction can wind up, and a step never overshoots its
-label. A guard then asks whether this helps: the share g of the correction that is used is the one that
+label. With the identity for G^-1 it would be normalised LMS with leakage [2]_; as it is, it is LMS-Newton
+[3]_, too. A guard then asks whether this helps: the share g of the correction that is used is the one that
 would have been best on recent rows, between none and all of it ::
 
     g = clip(sum of (r - output) c / (sum of c^2 + noise), 0, 1)      sums forget too, slowly
@@ -24,6 +25,12 @@ dozen rows leave possible, two of their deviations above what they say ::
     g <= (sum of (r - output) c + 2 sqrt(sum of ((r - output) c)^2)) / sum of c^2      sums forget fast
 
 Shapes: E members, n series in step, K hidden units.
+
+References
+----------
+.. [1] L. Ljung and T. Soderstrom, "Theory and Practice of Recursive Identification", MIT Press, 1983.
+.. [2] S. Haykin, "Adaptive Filter Theory", 4th edition, Prentice Hall, 2002.
+.. [3] B. Widrow and S. D. Stearns, "Adaptive Signal Processing", Prentice Hall, 1985.
 """
 
 from dataclasses import dataclass
@@ -48,17 +55,17 @@ _RIDGE = 1e-3  # on the second moments, relative to their mean: some hidden unit
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Adaptation:
-    """How to adapt.
+    """Gain, forgetting factor and noise of a readout that adapts, as learnt.
 
     Parameters
     ----------
-    forgetting
+    forgetting : float
         Weight that a row keeps with each row after it.
-    gain
-        G^-1 of each member: (E, K + 1, K + 1).
-    noise
+    gain : array of shape (E, K + 1, K + 1)
+        G^-1 of each member.
+    noise : float
         Variance of the error that is left, in scaled units.
-    doubt
+    doubt : float, default inf
         Deviations by which recent rows must speak against a correction; infinite in files from before they
         were asked.
     """
@@ -83,7 +90,7 @@ class Adaptation:
         return cls(forgetting=forgetting, gain=gain, noise=noise, doubt=_DOUBT)
 
     def numbers(self) -> tuple[float, ...]:
-        """Give what is no array: forgetting and noise, and what is doubted, if anything is."""
+        """List what is no array: forgetting and noise, and what is doubted, if anything is."""
         return (self.forgetting, self.noise, *([self.doubt] if np.isfinite(self.doubt) else []))
 
     @property
@@ -93,7 +100,7 @@ class Adaptation:
 
 
 class Adapter:
-    """The readouts of n series in step, as they learn.
+    """Readouts of n series in step, as they learn.
 
     Examples
     --------
@@ -128,7 +135,7 @@ class Adapter:
     # A row takes as long as the calls to NumPy it makes: hence minimum, maximum and add.reduce, which are
     # several times quicker on a few numbers than clip, mean and sum, and give the same.
     def correct(self, hidden: npt.NDArray[Any], outputs: npt.NDArray[Any]) -> DoubleArray:
-        """Give what to add to the mean output: hidden layers (E, n, K), outputs (E, n) -> (n,)."""
+        """Compute what to add to the mean output: hidden layers (E, n, K), outputs (E, n) -> (n,)."""
         self._features[:, :, :-1] = hidden
         self._outputs[...] = outputs
         np.multiply(self._features, self.change, out=self._products)
@@ -203,7 +210,7 @@ class Adapter:
         return np.asarray(self._share(sums[:, :, :-1]) * correction, np.float64)
 
     def _share(self, sums: DoubleArray) -> DoubleArray:
-        """Give the share of corrections to use, g, from the sums before them: (5, any) -> (any)."""
+        """Compute the share of corrections to use, g, from the sums before them: (5, any) -> (any)."""
         gained, size, lately, recent, spread = sums
         share = np.minimum(np.maximum(gained / (size + self.adaptation.noise), 0), 1)
         if self._doubt is not None:
@@ -227,7 +234,7 @@ class Adapter:
         return np.asarray(errors, np.float64)
 
     def state(self) -> DoubleArray:
-        """Give all that later corrections depend on: (n, E (K + 1) + 5)."""
+        """Return a copy of all that later corrections depend on: (n, E (K + 1) + 5)."""
         members, series, size = self.change.shape
         return np.column_stack([self.change.swapaxes(0, 1).reshape(series, members * size), *self.sums])
 
@@ -247,15 +254,15 @@ def corrections(
     targets: npt.NDArray[Any],
     starts: IntArray,
 ) -> DoubleArray:
-    """Adapt through series side by side.
+    """Adapt through the series of a panel side by side.
 
     Parameters
     ----------
-    adapter
+    adapter : Adapter
         Of as many series; it learns from the rows.
-    hidden, outputs, targets
-        Of all rows: (E, N, K), (E, N) and (N,).
-    starts
+    hidden, outputs, targets : arrays of shape (E, N, K), (E, N) and (N,)
+        Of all rows.
+    starts : array of shape (S + 1,)
         Row at which each series begins, and the number of rows at the end.
 
     Returns
@@ -279,7 +286,7 @@ def _times(matrices: DoubleArray, vectors: DoubleArray) -> DoubleArray:
 
 
 def _fading(known: BoolArray, factor: float) -> tuple[DoubleArray, DoubleArray]:
-    """Give what is left before each row: of what was before, (n, B + 1), and of row j, (n, B + 1, B).
+    """Compute what is left before each row: of what was before, (n, B + 1), and of row j, (n, B + 1, B).
 
     It fades by a factor with every row whose label is known.
     """

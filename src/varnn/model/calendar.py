@@ -1,7 +1,12 @@
-"""Time of a row -> inputs that come back each day and week.
+"""Fourier terms of the day and the week: time of a row -> inputs that come back with each.
 
-Only cycles that a year of data repeats often are offered. A day of the year is none of them: a stream
-of a year or two has seen each once, so it would mark the row, not the season.
+Sines and cosines of the cycle, and of half a day, as in harmonic regression [1]_, and whether it is the
+weekend. Only cycles that a year of data repeats often are offered. A day of the year is none of them: a
+stream of a year or two has seen each once, so it would mark the row, not the season.
+
+References
+----------
+.. [1] R. J. Hyndman and G. Athanasopoulos, "Forecasting: Principles and Practice", 3rd edition, OTexts, 2021.
 """
 
 from collections.abc import Sequence
@@ -22,6 +27,10 @@ _MONDAY = 3 * 86_400  # the epoch was a Thursday
 def calendar_names(cycles: Sequence[Cycle]) -> tuple[str, ...]:
     """Name the inputs of some cycles.
 
+    Parameters
+    ----------
+    cycles : sequence of {"day", "week"}
+
     Examples
     --------
     >>> calendar_names(["day"])
@@ -35,7 +44,18 @@ def calendar_names(cycles: Sequence[Cycle]) -> tuple[str, ...]:
 
 
 def calendar_inputs(time: npt.NDArray[Any] | None, cycles: Sequence[Cycle]) -> npt.NDArray[np.float64]:
-    """Give the inputs of some cycles: (N,) times -> (N, C).
+    """Compute the Fourier terms of some cycles.
+
+    Parameters
+    ----------
+    time : array of datetime64 of shape (N,)
+        None, or other numbers, are refused.
+    cycles : sequence of {"day", "week"}
+
+    Returns
+    -------
+    array of shape (N, C)
+        In the order of :func:`calendar_names`.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from varnn.data.preparation import STANDARD_LIMIT, fill_gaps
 from varnn.errors import DataError
 from varnn.model.adaptation import Adaptation
 from varnn.model.calendar import has_times
-from varnn.model.intervals import ErrorScale
+from varnn.model.intervals import Calibrator
 from varnn.model.pipeline import FeaturePipeline, Prepared
 from varnn.model.training_record import TrainingRecord
 from varnn.network.cell import Architecture, Weights
@@ -66,7 +66,7 @@ class Fitted:
     input_names: tuple[str, ...]
     target_name: str
     adaptation: Adaptation | None = None
-    error_scale: ErrorScale | None = None
+    error_scale: Calibrator | None = None
     shrinkage: float = 1.0
     label_range: tuple[float, float] | None = None
     time_name: str | None = None
@@ -114,9 +114,7 @@ class Fitted:
         digest.update(json.dumps(facts, sort_keys=True).encode())
         learning = [] if self.adaptation is None else [self.adaptation.gain, *self.adaptation.numbers()]
         if self.error_scale is not None:
-            learning += [self.error_scale.weights, self.error_scale.quantiles, self.error_scale.unit]
-            if np.isfinite(self.error_scale.largest):  # files from before it keep their fingerprint
-                learning.append(self.error_scale.largest)
+            learning += self.error_scale.arrays().values()
         for array in (*self.weights.as_dict().values(), *self.pipeline.arrays().values(), *learning):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()

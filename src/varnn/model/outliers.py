@@ -1,4 +1,4 @@
-"""Labels that cannot be: left out of all that later predictions are made from, unless they stay.
+"""A causal rate-of-change filter: labels that cannot be are left out, unless they stay.
 
 A label is a lag of the linear part for the next rows, it makes the memory, and teaches the readout: one that
 a broken sensor sent would spoil all three. Before any of them sees it, a label is compared with the last one
@@ -10,12 +10,21 @@ that was taken ::
 so that nothing of the training rows is ever left out, a glitch leaves no trace, and a shift of the level is
 followed two rows late. Such a shift shows that changes may be larger than they were: the bound rises to
 twice what it was, and halves every thousand rows until it is where it started. The first label of a series is
-compared with the range of the training labels. The rule is a causal relative of Hampel's filter.
+compared with the range of the training labels.
+
+This is the rate-of-change test of sensor quality control [1]_, with confirmation. A Hampel filter [2]_, [3]_
+replaces a value that is far from the median of a window around it, in units of the window's median absolute
+deviation; here the last label taken stands for the median, as later labels are not known yet, and the
+largest change of the training labels for the deviation.
 
 References
 ----------
-R. K. Pearson, "Outliers in process modeling and identification", IEEE Transactions on Control Systems
-Technology 10 (2002).
+.. [1] U.S. Integrated Ocean Observing System, "Manual for Real-Time Quality Control of In-situ Temperature
+   and Salinity Data", version 2.0, 2016.
+.. [2] F. R. Hampel, "The influence curve and its role in robust estimation", Journal of the American
+   Statistical Association 69, 1974.
+.. [3] R. K. Pearson, "Outliers in process modeling and identification", IEEE Transactions on Control
+   Systems Technology 10, 2002.
 """
 
 from collections.abc import Iterator
@@ -46,13 +55,13 @@ class _Pairs(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class LabelFilter:
-    """What labels are plausible.
+    """Bounds of plausible labels, as learnt from training rows.
 
     Parameters
     ----------
-    change
+    change : float
         Largest change a row from the label before, either way.
-    low, high
+    low, high : float
         Range of the first label of a series.
 
     Examples
@@ -81,7 +90,7 @@ class LabelFilter:
         return cls(change=TIMES * change, low=low - beyond, high=high + beyond)
 
     def __call__(self, panel: Panel) -> Panel:
-        """Mark labels that are not plausible as missing; without any, give the panel itself."""
+        """Mark labels that are not plausible as missing; without any, return the panel itself."""
         left_out = self.left_out(panel)
         if not left_out:
             return panel
@@ -132,7 +141,7 @@ class LabelFilter:
         return rows
 
     def _suspects(self, panel: Panel) -> Iterator[tuple[int, int]]:
-        """Give rows whose label is not plausible after the one before it, and the row of that one."""
+        """Find rows whose label is not plausible after the one before it, and the row of that one."""
         before = -1
         for pairs in _pairs(panel):
             beyond = (pairs.labels < self.low) | (pairs.labels > self.high)
@@ -143,7 +152,13 @@ class LabelFilter:
 
 
 class FilterStream:
-    """A filter at work on n series in step, one label of each at a time."""
+    """A filter at work on n series in step, one label of each at a time.
+
+    Parameters
+    ----------
+    plausible : LabelFilter
+    n_series : int
+    """
 
     def __init__(self, plausible: LabelFilter, n_series: int) -> None:
         self.plausible = plausible
@@ -157,7 +172,7 @@ class FilterStream:
         self.waiting = False  # whether the label before is missing in any series
 
     def __call__(self, labels: FloatArray) -> FloatArray:
-        """Give the labels (n,) with those that are not plausible missing."""
+        """Take in labels (n,); return them with those that are not plausible missing."""
         rule = self.plausible
         self.rows += 1
         sizes = np.abs(labels - self.level)
@@ -182,7 +197,7 @@ class FilterStream:
         return np.where(taken, labels, np.nan)
 
     def state(self) -> DoubleArray:
-        """Give all that later labels are judged by: (n, FILTER_NUMBERS)."""
+        """Return a copy of all that later labels are judged by: (n, FILTER_NUMBERS)."""
         ago = [self.rows - self.out, self.rows - self.since]
         return np.column_stack([self.level, self.waited, self.left, self.grown, *ago])
 
@@ -194,7 +209,7 @@ class FilterStream:
 
 
 def _faded(grown: float | DoubleArray, age: int | DoubleArray) -> DoubleArray:
-    """Give what is left of raised bounds. Halving by steps is exact, however the rows were counted."""
+    """Compute what is left of raised bounds. Halving by steps is exact, however the rows were counted."""
     return np.asarray(np.ldexp(grown, -(np.asarray(age, np.int64) // HALVING)))
 
 

@@ -1,4 +1,4 @@
-"""What the other series of a panel do at the same time."""
+"""Leave-one-out means over the series of a panel: what the others do at the same time."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ PEER_INNOVATION = "innovation of peers"
 
 
 def time_index(panel: Panel) -> IntArray:
-    """Give each row the number of its time, shared by rows of one time (without times: of one place)."""
+    """Count the times of a panel: (N,) numbers, one for all rows of a time (without times: of a place)."""
     if panel.time is None:
         return np.arange(len(panel)) - panel.first_rows
     # Not return_inverse of unique, which takes several times the memory.
@@ -21,9 +21,19 @@ def time_index(panel: Panel) -> IntArray:
 
 
 def mean_of_others(panel: Panel, values: FloatArray, known: BoolArray) -> DoubleArray:
-    """Give for each row the mean of ``values`` over the other series' rows at the same time: (N,).
+    """Average ``values`` over the other series' rows at the same time.
 
-    Values not ``known`` are left out; where no other is known the mean is NaN.
+    Parameters
+    ----------
+    panel : Panel
+    values : array of shape (N,)
+    known : array of bool of shape (N,)
+        Values that count.
+
+    Returns
+    -------
+    array of shape (N,)
+        NaN where no other is known.
 
     Examples
     --------
@@ -46,7 +56,15 @@ def _totals(index: IntArray, values: npt.NDArray[Any]) -> DoubleArray:
 
 
 def mean_of_others_now(values: DoubleArray, known: BoolArray) -> DoubleArray:
-    """Do the same for series in step, one row each: (n,) -> (n,).
+    """Average over the others as :func:`mean_of_others`, for series in step, one row each.
+
+    Parameters
+    ----------
+    values, known : arrays of shape (n,)
+
+    Returns
+    -------
+    array of shape (n,)
 
     Examples
     --------

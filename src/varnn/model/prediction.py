@@ -23,7 +23,7 @@ from varnn.data.panel import Panel
 from varnn.errors import DataError
 from varnn.model.adaptation import Adapter, corrections
 from varnn.model.fitted import Fitted
-from varnn.model.intervals import Interval, Tracker, check_levels, follow, known_error_scale
+from varnn.model.intervals import Interval, Tracker, check_levels, known_error_scale
 from varnn.network.engines.scoring import Scores, score
 
 _HIDDEN_ROWS_AT_ONCE = 1 << 13  # whose hidden layers are kept: 8 MB, for 4 members of 64 units
@@ -111,9 +111,9 @@ def predict_chunks(
         found = PredictedChunk(chunk.rows, starts, linear, correction, prediction, hidden)
         if error_scale is not None and levels is not None:
             if tracker is None or not chunk.continues:
-                tracker = Tracker(error_scale, len(starts) - 1)
+                tracker = error_scale.tracker(len(starts) - 1)
             errors = panel.target[chunk.rows] - prediction
-            below, above = follow(tracker, hidden[0], errors, starts, levels)
+            below, above = tracker.follow(hidden[0], errors, starts, levels)
             found = found._replace(lower=prediction[:, None] + below, upper=prediction[:, None] + above)
         yield found
 

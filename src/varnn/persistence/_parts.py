@@ -2,22 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from varnn.errors import ConfigError
 from varnn.model.adaptation import Adaptation
 from varnn.model.fitted import Fitted, LastRows
-from varnn.model.forecast import Bands, DirectPart, Forecaster
-from varnn.model.intervals import ErrorScale
+from varnn.model.forecast import DirectPart, Forecaster
+from varnn.model.intervals import Calibrator, ErrorScale, HorizonBands
+from varnn.model.intervals.methods import METHODS
 from varnn.model.pipeline import FeaturePipeline
 from varnn.model.training_record import TrainingRecord
 from varnn.network.cell import Architecture, weights_from
 
 Tensors = dict[str, npt.NDArray[Any]]
 Facts = dict[str, Any]
-_Record = TypeVar("_Record", DirectPart, Bands)
+INTERVALS, BANDS = "interval_method", "band_method"  # of methods whose arrays have no older names
 
 
 def disassemble(fitted: Fitted) -> tuple[Tensors, Facts]:
@@ -32,12 +34,17 @@ def disassemble(fitted: Fitted) -> tuple[Tensors, Facts]:
     adaptation = fitted.adaptation
     if adaptation is not None:
         tensors["adaptation.gain"] = adaptation.gain
-    error_scale = fitted.error_scale
-    if error_scale is not None:
-        tensors |= {"spread.weights": error_scale.weights, "spread.quantiles": error_scale.quantiles}
-        tensors["spread.largest"] = np.array([error_scale.largest])
+    calibrator, spread, method = fitted.error_scale, None, {}
+    if isinstance(calibrator, ErrorScale):
+        arrays = calibrator.arrays()
+        spread = arrays.pop("unit").item()
+        tensors |= _over("spread", arrays)
+    elif calibrator is not None:
+        method = {INTERVALS: _name_of(calibrator)}
+        tensors |= _over(INTERVALS, calibrator.arrays())
     return tensors, {
-        "spread": None if error_scale is None else error_scale.unit,
+        **method,
+        "spread": spread,
         "adaptation": None if adaptation is None else adaptation.numbers(),
         "architecture": fitted.architecture.as_dict(),
         "window": fitted.window,
@@ -65,7 +72,7 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
         pipeline=FeaturePipeline.from_parts(facts["recipe"], under("recipe.", tensors)),
         window=int(facts["window"]),
         adaptation=_adaptation(facts["adaptation"], tensors),
-        error_scale=_error_scale(facts["spread"], tensors),
+        error_scale=_calibrator(INTERVALS, tensors, facts) or _error_scale(facts["spread"], tensors),
         shrinkage=float(facts["share"]),
         input_names=tuple(facts["input_names"]),
         target_name=facts["target_name"],
@@ -83,34 +90,35 @@ def disassemble_forecaster(forecaster: Forecaster) -> tuple[Tensors, Facts]:
     """Take a forecaster apart."""
     tensors, facts = disassemble(forecaster.network)
     tensors["shares"] = forecaster.shrinkage
-    records: list[tuple[str, DirectPart | Bands | None]] = [
-        ("direct", forecaster.direct),
-        ("bands", forecaster.bands),
-    ]
-    for name, record in records:
-        if record is not None:
-            tensors |= {
-                f"{name}.{field.name}": np.atleast_1d(getattr(record, field.name)) for field in fields(record)
-            }
+    direct, bands = forecaster.direct, forecaster.bands
+    tensors |= _over(
+        "direct", {field.name: np.atleast_1d(getattr(direct, field.name)) for field in fields(direct)}
+    )
+    if isinstance(bands, HorizonBands):
+        tensors |= _over("bands", bands.arrays())
+    elif bands is not None:
+        facts |= {BANDS: _name_of(bands)}
+        tensors |= _over(BANDS, bands.arrays())
     return tensors, facts | {"known": list(forecaster.known)}
 
 
 def forecaster_from(tensors: Tensors, facts: Mapping[str, Any]) -> Forecaster:
     """Undo :func:`disassemble_forecaster`."""
     direct, bands = under("direct.", tensors), under("bands.", tensors)
+    values = {field.name: direct[field.name] for field in fields(DirectPart)}
+    found = _calibrator(BANDS, tensors, facts)
     return Forecaster(
         network=fitted_from(tensors, facts),
         known=tuple(facts["known"]),
-        direct=_record(DirectPart, direct, "mean"),
+        direct=DirectPart(**{**values, "mean": direct["mean"].item()}),
         shrinkage=tensors["shares"],
-        bands=_record(Bands, bands, "usual") if bands else None,
+        bands=HorizonBands.from_arrays(bands) if bands else found,
     )
 
 
-def _record(kind: type[_Record], arrays: Tensors, number: str) -> _Record:
-    """Make a record of its fields, one of which is a number."""
-    values = {field.name: arrays[field.name] for field in fields(kind)}
-    return kind(**{**values, number: arrays[number].item()})
+def _over(prefix: str, arrays: Tensors) -> Tensors:
+    """Put the name of a part before those of its arrays."""
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
 
 
 def under(prefix: str, tensors: Tensors) -> Tensors:
@@ -136,12 +144,25 @@ def _adaptation(numbers: list[float] | None, tensors: Tensors) -> Adaptation | N
 def _error_scale(unit: float | None, tensors: Tensors) -> ErrorScale | None:
     if unit is None:
         return None
-    return ErrorScale(
-        unit=unit,
-        weights=tensors["spread.weights"],
-        quantiles=tensors["spread.quantiles"],
-        largest=tensors["spread.largest"].item() if "spread.largest" in tensors else np.inf,
+    return ErrorScale.from_arrays({**under("spread.", tensors), "unit": np.array([unit])})
+
+
+def _name_of(calibrator: Calibrator) -> str:
+    """Find the name that files have for an interval method."""
+    for name, method in METHODS.items():
+        if type(calibrator) is method:
+            return name
+    raise ConfigError(
+        f"a file holds intervals of the methods {list(METHODS)}; these are of {type(calibrator).__name__}. "
+        "Add it to METHODS in varnn/model/intervals/methods.py."
     )
+
+
+def _calibrator(place: str, tensors: Tensors, facts: Mapping[str, Any]) -> Calibrator | None:
+    """Make what was learnt by a method that the header names; None where it names none."""
+    if facts.get(place) is None:
+        return None
+    return METHODS[facts[place]].from_arrays(under(f"{place}.", tensors))
 
 
 def _unit(tail: LastRows) -> str | None:

@@ -37,7 +37,8 @@ from varnn.model.adaptation import LEAST_FORGETTING
 from varnn.model.calendar import CYCLES, calendar_names
 from varnn.model.fitted import Fitted
 from varnn.model.forecast.direct import CHANGES
-from varnn.model.intervals import TAUS
+from varnn.model.intervals import TAUS, Calibrator
+from varnn.model.intervals.methods import METHODS
 from varnn.model.linear import ADDED_INPUTS
 from varnn.model.peers import PEER_INPUTS
 from varnn.network import cell
@@ -119,7 +120,10 @@ _MODEL: dict[str, Rule] = {
     "spread": optional(_positive),
     "adaptation": optional(Rule("a forgetting factor, a variance and a doubt", _is_adaptation)),
 }
+_METHOD = Rule("an interval method that is known here", lambda one: isinstance(one, str) and one in METHODS)
 _LATER: dict[str, Rule] = {  # of these what is there: files from before lack them
+    "interval_method": optional(_METHOD),
+    "band_method": optional(_METHOD),
     "time_name": optional(text),
     "series_name": optional(text),
     "time_units": listed(
@@ -307,6 +311,20 @@ def check_steady(fitted: Fitted, what: str) -> None:
         Checks(what).fail("the memory of its network grows beyond all bounds within a window")
 
 
+def check_intervals(calibrator: Calibrator | None, features: int, steps: tuple[int, ...], what: str) -> None:
+    """Refuse what knows no finite bounds, for rows of so many features and so many steps (none: one)."""
+    if calibrator is None:
+        return
+    try:
+        tracker = calibrator.tracker(1)
+        tracker.expect(np.ones((1, features)))
+        bounds = np.stack(tracker.bounds(np.array([0.5, 0.9])))
+    except (ValueError, IndexError) as error:
+        Checks(what).fail(f"its intervals are not those of this model ({error})")
+    if bounds.shape != (2, 1, *steps, 2) or not np.isfinite(bounds).all():
+        Checks(what).fail("its intervals are not those of this model")
+
+
 def check_depth(header: Any, what: str) -> None:
     """Refuse a header whose lists and tables lie too deep within each other."""
     level = [header]
@@ -387,6 +405,10 @@ def _check_surroundings(checks: Checks, tensors: Tensors, prefix: str, facts: Fa
         gain = checks.array(tensors, f"{prefix}adaptation.gain", must, sizes)
         if not _positive_definite(gain):
             checks.fail(f"its array '{prefix}adaptation.gain' is not the inverse of second moments")
+    for name in tensors:
+        if name.startswith((f"{prefix}interval_method.", f"{prefix}band_method.")):  # of any shape
+            shape = [str(size) for size in tensors[name].shape]
+            checks.array(tensors, name, Numbers(",".join(shape)), {size: int(size) for size in shape})
     if facts["spread"] is not None:
         checks.array(tensors, f"{prefix}spread.weights", Numbers("K+4", -1e6, 1e6), sizes)
         quantiles = checks.array(tensors, f"{prefix}spread.quantiles", Numbers("T"), sizes)

@@ -19,7 +19,7 @@ from safetensors.numpy import load, save
 
 from varnn.data.files import write_atomically
 from varnn.data.rules import shown
-from varnn.errors import ModelFileError
+from varnn.errors import DataError, ModelFileError
 from varnn.model.fitted import Fitted
 from varnn.model.forecast import Forecaster
 from varnn.persistence._parts import (
@@ -31,7 +31,7 @@ from varnn.persistence._parts import (
     under,
 )
 from varnn.persistence.card import card
-from varnn.persistence.model_checks import check_depth, check_model, check_steady
+from varnn.persistence.model_checks import check_depth, check_intervals, check_model, check_steady
 
 FORMAT = 3  # since 3, times are kept in their own unit; files of before say nothing of it
 _ERROR_SCALE_SINCE = 2  # in files before, what was learnt about errors meant something else
@@ -77,7 +77,7 @@ def write(
     # A file that nobody could read is better refused now, while the model is at hand.
     what = f"the model for {str(path)!r}"
     check_model(tensors, json.loads(json.dumps(header)), what)
-    check_steady(fitted, what)
+    _check_parts(fitted, forecaster, what)
     write_atomically(path, to_bytes(tensors, header))
 
 
@@ -91,12 +91,24 @@ def read(path: str | Path) -> Contents:
     if header["format"] < _ERROR_SCALE_SINCE:
         header["spread"] = None
     check_model(tensors, header, what)
-    fitted, forecaster = fitted_from(tensors, header), None
-    check_steady(fitted, what)
-    if header.get("forecaster") is not None:
-        forecaster = forecaster_from(under(_FORECASTER, tensors), header["forecaster"])
-        check_steady(forecaster.network, what)
+    forecaster = None
+    try:
+        fitted = fitted_from(tensors, header)
+        if header.get("forecaster") is not None:
+            forecaster = forecaster_from(under(_FORECASTER, tensors), header["forecaster"])
+    except DataError as error:  # of an interval method
+        raise ModelFileError(f"{what} is damaged or was not written by this library: {error}") from None
+    _check_parts(fitted, forecaster, what)
     return Contents(fitted, dict(header["settings"]), forecaster)
+
+
+def _check_parts(fitted: Fitted, forecaster: Forecaster | None, what: str) -> None:
+    """Refuse networks that run away, and intervals of other models."""
+    check_steady(fitted, what)
+    check_intervals(fitted.error_scale, fitted.architecture.hidden_size, (), what)
+    if forecaster is not None:
+        check_steady(forecaster.network, what)
+        check_intervals(forecaster.bands, 1, (forecaster.horizon,), what)
 
 
 def read_card(path: str | Path) -> str:

@@ -11,7 +11,6 @@ import numpy as np
 
 from varnn.data.rules import Rule, listed, names, number, optional, table, text, whole
 from varnn.model.fitted import Fitted
-from varnn.model.intervals import TAUS
 from varnn.model.outliers import FILTER_NUMBERS
 from varnn.persistence.model_checks import Checks, Facts, Numbers, Tensors
 
@@ -106,10 +105,6 @@ def check_states(tensors: Tensors, fresh: Tensors, fitted: Fitted, what: str) ->
             checks.fail("its array 'recipe' holds counts that are none")
     if "adapter" in fresh and (tensors["adapter"][:, [-1] if before else [-4, -2, -1]] < 0).any():
         checks.fail("its array 'adapter' holds a sum of squares below zero")
-    if "tracker" in fresh:
-        quantiles, sizes = np.split(tensors["tracker"], [len(TAUS)], axis=1)
-        if (np.diff(quantiles) < 0).any() or (sizes < 0).any():
-            checks.fail("its array 'tracker' holds quantiles that fall, or sizes below zero")
     if "recent.seen" in fresh and not _COUNT.holds(tensors["recent.seen"][0]):
         checks.fail("its array 'recent.seen' is no number of rows")
 

@@ -358,7 +358,7 @@ class Stream:
         plain = model.pipeline.takes_rows_as_they_are
         self._pipeline = None if plain else self._pipeline_stream(width)
         self._adapter = None if model.adaptation is None else Adapter(model.adaptation, width)
-        self._tracker = None if model.error_scale is None else Tracker(model.error_scale, width)
+        self._tracker = None if model.error_scale is None else model.error_scale.tracker(width)
         self._recent = None
         if self.forecaster is not None:
             self._recent = Recent(self.forecaster.rows_kept, width, self.n_inputs)

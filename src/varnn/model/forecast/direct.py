@@ -8,7 +8,7 @@ where f_t is the last label before row t; inputs known in the future add how the
 row t. As in `varnn.model.linear`, regressing the change and not the level makes ridge shrink towards
 persistence, and regressors stay within the range they had in training: far from it, nothing is pulled
 further. Ridge, and whether the table's inputs are looked at, is chosen on validation rows for each
-step. Where these are too few to choose on (see `varnn.model.forecast.bands`), all shorter steps have
+step. Where these are too few to choose on (see `varnn.model.intervals.few_errors`), all shorter steps have
 a say, and the last label alone is a choice, too.
 """
 
@@ -23,8 +23,8 @@ import numpy.typing as npt
 from varnn._types import BoolArray, DoubleArray, IntArray
 from varnn.data.panel import Panel
 from varnn.model._ridge import Moments
-from varnn.model.forecast.bands import ENOUGH
 from varnn.model.forecast.rows import columns_of, series_ends, targets_ahead
+from varnn.model.intervals.few_errors import ENOUGH
 from varnn.model.linear import last_labels
 
 Solution = tuple[DoubleArray, float]  # weights (F,) and constant

@@ -1,8 +1,7 @@
-"""A fitted forecaster: from the last label of each series to its next H rows."""
+"""Fitted direct forecaster: from the last label of each series to its next H rows, with bands."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +13,9 @@ from varnn.data.panel import Panel
 from varnn.data.rules import optional, whole
 from varnn.errors import ConfigError, DataError
 from varnn.model.fitted import Fitted
-from varnn.model.forecast.bands import Bands, adjusted
 from varnn.model.forecast.direct import CHANGES, DirectPart, HorizonFeatures
 from varnn.model.forecast.rows import columns_of, coming_times, extended, inputs_known_before, targets_ahead
-from varnn.model.intervals import check_levels
+from varnn.model.intervals import Calibrator, check_levels, follow
 from varnn.model.prediction import score_chunks
 from varnn.network.cell import look_ahead
 
@@ -26,18 +24,18 @@ _LATELY = 256  # rows whose outcomes tell whether intervals are wide enough
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Forecast:
-    """The next H rows of S series.
+    """Forecasts of the next H rows of S series.
 
     Parameters
     ----------
-    ids
+    ids : tuple of str
         The series.
-    time
-        Times of the rows, (S, H); None where the data have no time.
-    prediction
-        In the target's units: (S, H).
-    lower, upper
-        Bounds, (S, H), or (S, H, L) for several levels; None where no interval was asked for.
+    time : array of shape (S, H) or None
+        Times of the rows; None where the data have no time.
+    prediction : array of shape (S, H)
+        In the target's units.
+    lower, upper : array of shape (S, H) or (S, H, L), or None, default None
+        Bounds, with an axis of levels for several; None where no interval was asked for.
     """
 
     ids: tuple[str, ...]
@@ -66,20 +64,20 @@ class ForecastParts(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Forecaster:
-    """A trained forecaster.
+    """A trained direct forecaster: linear part, network and bands for each step of the horizon.
 
     Parameters
     ----------
-    network
+    network : Fitted
         Sees rows as `varnn.model.forecast.rows.inputs_known_before` shows them; predicts each, and the rows
         after it.
-    known
+    known : tuple of str
         Names of the inputs that are known in the future.
-    direct
+    direct : DirectPart
         What its heads' outputs are added to.
-    shrinkage
-        How much of each head's output is added, from 0 to 1: (H,).
-    bands
+    shrinkage : array of shape (H,)
+        How much of each head's output is added, from 0 to 1.
+    bands : Calibrator or None, default None
         How far off it was on validation rows; None without any.
     """
 
@@ -87,7 +85,7 @@ class Forecaster:
     known: tuple[str, ...]
     direct: DirectPart
     shrinkage: DoubleArray
-    bands: Bands | None = None
+    bands: Calibrator | None = None
 
     @property
     def horizon(self) -> int:
@@ -111,15 +109,19 @@ class Forecaster:
 
         Parameters
         ----------
-        panel
+        panel : Panel
             The rows so far, labels in its target.
-        horizon
-            Rows ahead, at most the horizon it was trained for.
-        inputs
+        horizon : int or None, default None
+            Rows ahead, at most the horizon it was trained for, which None is.
+        inputs : Panel, array or None, default None
             The inputs known in the future, for these rows: a Panel with the same series, or an array
             (H, inputs) for one series, (S, H, inputs) for several.
-        interval
+        interval : float, sequence of float or None, default None
             Level, or levels, of intervals.
+
+        Returns
+        -------
+        Forecast
         """
         if wrong := optional(whole(1)).broken("horizon", horizon):
             raise ConfigError(wrong)
@@ -158,7 +160,17 @@ class Forecaster:
     def historical_intervals(
         self, panel: Panel, levels: DoubleArray
     ) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
-        """Forecast from before each row with bounds: (N, H), (N, H, L) and (N, H, L)."""
+        """Forecast from before each row, with bounds from outcomes before it.
+
+        Parameters
+        ----------
+        panel : Panel
+        levels : array of shape (L,)
+
+        Returns
+        -------
+        predictions, lower, upper : arrays of shape (N, H), (N, H, L) and (N, H, L)
+        """
         if self.bands is None:
             raise ConfigError(
                 "this model does not know how large its errors are: intervals need validation rows and "
@@ -166,18 +178,9 @@ class Forecaster:
             )
         parts = self.parts(panel)
         predictions = parts.forecasts(self.shrinkage)
-        lower, upper = self.bands.reach(parts.movement, levels)
-        outcomes = np.column_stack([panel.target, targets_ahead(panel, self.horizon)])
-        outcomes -= predictions
-        for begin, end in pairwise(panel.starts):
-            here = slice(int(begin), int(end))
-            factors = adjusted(outcomes[here], lower[here], upper[here], levels)
-            lower[here] *= factors
-            upper[here] *= factors
-        # A level that was widened beyond the next higher one takes that one along.
-        order = np.argsort(levels)
-        lower[..., order] = np.minimum.accumulate(lower[..., order], axis=2)
-        upper[..., order] = np.maximum.accumulate(upper[..., order], axis=2)
+        errors = np.column_stack([panel.target, targets_ahead(panel, self.horizon)])
+        errors -= predictions
+        lower, upper = follow(self.bands, parts.movement[:, None], errors, panel.starts, levels)
         lower += predictions[:, :, None]
         upper += predictions[:, :, None]
         return predictions, lower, upper

@@ -1,4 +1,4 @@
-"""The latest rows of a stream, which a forecast from its end is made from."""
+"""Ring buffer of the latest rows of a stream, which a forecast from its end is made from."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ _NO_TIME = np.datetime64("NaT", "us")  # microseconds: nanoseconds end in the ye
 
 
 class Recent:
-    """The last rows of n series in step, in a ring.
+    """Ring buffer of the last rows of n series in step.
 
     Parameters
     ----------
-    rows
+    rows : int
         How many to keep.
-    n_series, n_inputs
+    n_series, n_inputs : int
         Series in step, and inputs a row has.
 
     Examples
@@ -62,7 +62,7 @@ class Recent:
             ) from None
 
     def panel(self, input_names: tuple[str, ...], target_name: str) -> Panel:
-        """Give the rows, oldest first, as a panel of n series; the first of it holds the label before."""
+        """Return the rows, oldest first, as a panel of n series; the first of it holds the label before."""
         kept = min(self.seen, len(self.times))
         if kept == 0:
             raise DataError("a forecast goes on from rows that were observed; there are none yet.")
@@ -84,7 +84,7 @@ class Recent:
         )
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Give everything as arrays."""
+        """Return everything as arrays."""
         return {
             "inputs": self.inputs,
             "labels": self.labels,

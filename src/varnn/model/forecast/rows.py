@@ -44,9 +44,19 @@ def columns_of(panel: Panel, names: Sequence[str]) -> IntArray:
 
 
 def targets_ahead(panel: Panel, horizon: int, rows: IntArray | None = None) -> DoubleArray:
-    """Give the targets of the rows after each row: (N, horizon - 1), NaN beyond the end of a series.
+    """Gather the targets of the rows after each row.
 
-    Of some rows alone, if they are named.
+    Parameters
+    ----------
+    panel : Panel
+    horizon : int
+    rows : array of int or None, default None
+        Rows to look ahead from; None is all.
+
+    Returns
+    -------
+    array of shape (N, horizon - 1)
+        NaN beyond the end of a series.
 
     Examples
     --------
@@ -63,7 +73,7 @@ def targets_ahead(panel: Panel, horizon: int, rows: IntArray | None = None) -> D
 
 
 def longest_horizon(training: Panel) -> int:
-    """Give how far ahead training rows can teach to look: as many rows must look that far as it is far.
+    """Find how far ahead training rows can teach to look: as many rows must look that far as it is far.
 
     Examples
     --------
@@ -85,11 +95,11 @@ def refuse_too_far(training: Panel, horizon: int, held_out: float = 0.0) -> None
 
     Parameters
     ----------
-    training
+    training : Panel
         The rows to learn from.
-    horizon
+    horizon : int
         Rows ahead.
-    held_out
+    held_out : float, default 0.0
         Share of all rows that is not among them, to say how many there have to be.
     """
     longest = longest_horizon(training)
@@ -105,7 +115,7 @@ def refuse_too_far(training: Panel, horizon: int, held_out: float = 0.0) -> None
 
 
 def series_ends(panel: Panel) -> IntArray:
-    """Give, for each row, the row at which its series ends."""
+    """Find, for each row, the last row of its series: (N,)."""
     return np.repeat(panel.starts[1:] - 1, panel.lengths)
 
 
@@ -114,13 +124,13 @@ def extended(panel: Panel, horizon: int, future: FloatArray | None, known: Seque
 
     Parameters
     ----------
-    panel
+    panel : Panel
         The rows so far; each series needs one.
-    horizon
+    horizon : int
         Rows to add.
-    future
-        What is known of them, (S, horizon, inputs in ``known``). Other inputs stay as they were last.
-    known
+    future : array of shape (S, horizon, inputs in ``known``) or None
+        What is known of them. Other inputs stay as they were last.
+    known : sequence of str
         Names of the inputs that are known in the future.
     """
     ends, added = panel.starts[1:], np.arange(panel.n_series)[:, None] * horizon + np.arange(horizon)
@@ -144,7 +154,7 @@ def extended(panel: Panel, horizon: int, future: FloatArray | None, known: Seque
 
 
 def coming_times(panel: Panel, horizon: int) -> npt.NDArray[Any]:
-    """Go on with the usual step of each series: (S, horizon), of the times' own kind.
+    """Extrapolate times by the usual step of each series: (S, horizon), of the times' own kind.
 
     Examples
     --------
@@ -178,7 +188,7 @@ def _months_apart(time: npt.NDArray[Any]) -> int | None:
 
 
 def _after(last: Any, months: IntArray) -> npt.NDArray[Any]:
-    """Give moments some months after one; the 31st of a month without one is its last day."""
+    """Add months to a time; the 31st of a month without one is its last day."""
     month = last.astype("datetime64[M]")
     begun = (month + months).astype(last.dtype)
     ends = (month + months + 1).astype("datetime64[D]") - np.timedelta64(1, "D")

@@ -1,0 +1,25 @@
+"""Errors of a model on rows it was not trained on -> intervals around its predictions and forecasts.
+
+`calibrator` is the contract; `error_scale` is the method of one-step predictions, `horizon_bands` that of
+forecasts. Another method is one more file beside them.
+"""
+
+from varnn.model.intervals.calibrator import Calibrator, Seen, Tracker, follow, known_error_scale
+from varnn.model.intervals.error_scale import ErrorScale
+from varnn.model.intervals.horizon_bands import HorizonBands
+from varnn.model.intervals.levels import TAUS, Interval, bound_name, check_levels, quantile_bounds
+
+__all__ = [
+    "TAUS",
+    "Calibrator",
+    "ErrorScale",
+    "HorizonBands",
+    "Interval",
+    "Seen",
+    "Tracker",
+    "bound_name",
+    "check_levels",
+    "follow",
+    "known_error_scale",
+    "quantile_bounds",
+]
