@@ -85,7 +85,7 @@ def call(function: str, *, threads: int, **arguments: Any) -> Any:
 
 
 def settings(*, threads: int) -> dict[str, str]:
-    """Give the settings of thread pools as this process sees them."""
+    """Settings of thread pools as this process sees them."""
     return {name: os.environ.get(name, "not set") for name in THREAD_SETTINGS}
 
 

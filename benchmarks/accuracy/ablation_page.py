@@ -105,7 +105,7 @@ def page(saved: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], source: s
 
 
 def _scale(error: float) -> int:
-    """Give the power of ten that brings an error between 1 and 10."""
+    """Power of ten that brings an error between 1 and 10."""
     scale = 1
     while error * scale < 1:
         scale *= 10

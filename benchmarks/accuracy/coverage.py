@@ -163,7 +163,7 @@ def tables(found: Mapping[Case, Found], threads: int = 1) -> list[Measured]:
 
 
 def _mapie() -> str | None:
-    """Give MAPIE's version, or None where it is not installed."""
+    """MAPIE's version, or None where it is not installed."""
     try:
         return version("mapie")
     except PackageNotFoundError:
@@ -211,7 +211,7 @@ def _of(panel: Panel, name: str) -> Mask:
 
 
 def _tenths(parts: Parts, rows: Mask) -> IntArray:
-    """Give the tenth of its series' test part that each scored row lies in, 0 to 9."""
+    """Tenth of its series' test part that each scored row lies in, 0 to 9."""
     judged = parts.lead_in
     tested = np.isin(judged.rows, parts.test.rows)
     tenths = np.zeros(len(judged), dtype=np.int64)
@@ -222,7 +222,7 @@ def _tenths(parts: Parts, rows: Mask) -> IntArray:
 
 
 def _liveliest_week(parts: Parts, ours: Any) -> list[Row]:
-    """Give the week of the first series' test part in which labels vary most, with 90 % intervals."""
+    """Week of the first series' test part in which labels vary most, with 90 % intervals."""
     judged = parts.lead_in
     mine = np.flatnonzero(np.isin(judged.rows, parts.test.rows) & _of(judged, judged.ids[0]))
     weeks = [mine[first : first + WEEK] for first in range(0, len(mine) - WEEK + 1, WEEK)]

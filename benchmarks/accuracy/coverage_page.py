@@ -183,7 +183,7 @@ def _column(rows: Sequence[Row], name: str) -> list[float]:
 
 
 def _mean(rows: Sequence[Row], name: str) -> float:
-    """Give the mean over seeds; of nothing, it is not a number."""
+    """Mean over seeds; of nothing, it is not a number."""
     return float(np.mean(_column(rows, name))) if rows else float("nan")
 
 

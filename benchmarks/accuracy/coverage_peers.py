@@ -34,7 +34,7 @@ class Bounds(NamedTuple):
 
 
 def constant(past: Predicted, now: Predicted, levels: Sequence[float]) -> Bounds:
-    """Give split conformal intervals: as wide as the past errors' quantile, everywhere.
+    """Split conformal intervals: as wide as the past errors' quantile, everywhere.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class _Given(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
 
 def adaptive(past: Predicted, now: Predicted, levels: Sequence[float], gamma: float) -> Bounds:
-    """Give MAPIE's adaptive conformal intervals, told each label before it bounds the next.
+    """MAPIE's adaptive conformal intervals, told each label before it bounds the next.
 
     Where it asks for an infinite interval, as it may after misses, the largest past error stands in: an
     infinite score would say nothing.

@@ -58,7 +58,7 @@ def store(
 
 @contextmanager
 def _kept(json_path: Path | None) -> Iterator[Callable[..., None]]:
-    """Give a function that adds figures to the file, if there is one; at the end it is complete."""
+    """A function that adds figures to the file, if there is one; at the end it is complete."""
     from benchmarks.record import made
     from varnn.data.files import write_atomically
 

@@ -34,7 +34,7 @@ def picked(what: str, names: str | None, offered: Sequence[str], separator: str 
 
 @contextmanager
 def kept_in(json_path: Path | None) -> Iterator[Path | None]:
-    """Give the file to keep figures in; of standard output it is one that is printed when all is done."""
+    """File to keep figures in; of standard output it is one that is printed when all is done."""
     if json_path != STANDARD:
         if json_path is not None:
             check_writable(json_path)  # now, and not after two hours
@@ -47,5 +47,5 @@ def kept_in(json_path: Path | None) -> Iterator[Path | None]:
 
 
 def words_for(json_path: Path | None) -> "Console":
-    """Give where tables are shown: nowhere, if JSON is to be alone on standard output."""
+    """Where tables are shown: nowhere, if JSON is to be alone on standard output."""
     return console(quiet=json_path == STANDARD)

@@ -110,7 +110,7 @@ class _Laboratory:
         }
 
     def _errors(self, change: Change, *, keep: bool = False) -> tuple[DoubleArray, BoolArray]:
-        """Give errors after each place, and which rows intervals cover; ``keep`` its own row too."""
+        """Errors after each place, and which rows intervals cover; ``keep`` its own row too."""
         inputs, labels = self.inputs.copy(), self.labels.copy()
         for x, y in zip(inputs, labels, strict=True):
             change(x, y, _LEAD)
@@ -198,7 +198,7 @@ def _rmse(errors: DoubleArray) -> float:
 
 
 def _first_run(calm: BoolArray, length: int) -> int:
-    """Give the first place from which so many are calm in a row; all of them if there is none.
+    """First place from which so many are calm in a row; all of them if there is none.
 
     Examples
     --------

@@ -67,7 +67,7 @@ def lines_for(
 
 
 def lines_needed(kills: int, batch: int) -> int:
-    """Give how many lines are enough for so many kills: answers on their way come beside those waited for."""
+    """How many lines are enough for so many kills: answers on their way come beside those waited for."""
     return int(kills * (0.8 * _ANSWERS[batch] + min(3 * batch, 1500))) + 2 * batch + 500
 
 
@@ -241,7 +241,7 @@ def _refuse(constant: str) -> None:
 
 
 def summed_up(cases: dict[str, Killed]) -> dict[str, Any]:
-    """Give all cases and their sums as plain values."""
+    """All cases and their sums as plain values."""
     rows = []
     for name, one in cases.items():
         row = asdict(one)

@@ -44,7 +44,7 @@ _NAMES = ["series", "x", "y", "time", "interval", "seq", "key", "other"]
 
 
 def malformed(count: int, n_inputs: int, seed: int = 0) -> Iterator[bytes]:
-    """Give so many lines, most of which cannot be used; those that can are of series whose name has an f.
+    """So many lines, most of which cannot be used; those that can are of series whose name has an f.
 
     Examples
     --------

@@ -136,7 +136,7 @@ def _over(error: float, other: float) -> float | None:
 
 
 def _last_known(labels: DoubleArray) -> DoubleArray:
-    """Give the last label before each row; that of the first is its own.
+    """Last label before each row; that of the first is its own.
 
     Examples
     --------

@@ -106,7 +106,7 @@ def by_kind(measured: Sequence[Measured]) -> dict[str, Ratios]:
 
 
 def at_strongest(found: Mapping[str, Ratios]) -> tuple[float, list[str], dict[str, list[float]]]:
-    """Give the greatest strength, the contenders, and by kind of trouble their mean ratios at it."""
+    """Greatest strength, the contenders, and by kind of trouble their mean ratios at it."""
     strongest = max(strength for line in _lines(found) for strength in line)
     names = list(dict.fromkeys(name for lines in found.values() for name in lines))
     columns = {
@@ -160,5 +160,5 @@ def _lines(found: Mapping[str, Ratios]) -> list[dict[float, list[float]]]:
 
 
 def _mean(ratios: Sequence[float]) -> float:
-    """Give the geometric mean; of nothing, it is not a number."""
+    """Geometric mean; of nothing, it is not a number."""
     return float(np.exp(np.mean(np.log(ratios)))) if ratios else float("nan")

@@ -9,7 +9,7 @@ from varnn.network.cell import Architecture, Variant, Weights, initial_weights
 
 
 def untrained(variant: Variant, n_inputs: int, hidden_size: int, window: int) -> Fitted:
-    """Give a model with drawn weights and no scaling.
+    """A model with drawn weights and no scaling.
 
     Examples
     --------

@@ -56,7 +56,7 @@ class Timing:
         return float(np.median(self.seconds, axis=1).min())
 
     def quantile(self, share: float) -> float:
-        """Give a quantile of the seconds of one step."""
+        """Quantile of the seconds of one step."""
         return float(np.quantile(self.seconds, share))
 
 
@@ -160,6 +160,6 @@ def interleave(
 
 
 def _calls(one: Contender, steps: int) -> int:
-    """Give the calls that make about so many steps, within what the contender allows."""
+    """Calls that make about so many steps, within what the contender allows."""
     calls = -(-steps // one.steps)
     return calls if one.calls is None else min(calls, one.calls)

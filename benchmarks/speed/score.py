@@ -66,7 +66,7 @@ def measure(*, threads: int, rounds: int, rows: int = ROWS) -> dict[str, Any]:
 
 
 def peak(*, threads: int, name: str, rows: int) -> float | None:
-    """Give the most memory one contender takes beyond the rows themselves, in bytes."""
+    """Most memory one contender takes beyond the rows themselves, in bytes."""
     work = _contender(name, rows, threads).call
     _contender(name, 2 * WINDOW, threads).call(0)  # what is loaded on first use is not the work's own
     gc.collect()
@@ -74,7 +74,7 @@ def peak(*, threads: int, name: str, rows: int) -> float | None:
 
 
 def _contender(name: str, rows: int, threads: int) -> Contender:
-    """Give a contender that predicts the last row of every full window, (N - w + 1,)."""
+    """Contender that predicts the last row of every full window, (N - w + 1,)."""
     generator = np.random.default_rng(0)
     inputs = generator.uniform(-1, 1, (rows, INPUTS)).astype(np.float32)
     target = inputs[:, 0] * inputs[:, 1]

@@ -33,7 +33,7 @@ class Target:
     below: bool = False
 
     def find(self, measured: Iterable[Measured], threads: int) -> float | None:
-        """Give the figure of a run with so many threads; None where it was not measured."""
+        """Figure of a run with so many threads; None where it was not measured."""
         for one in measured:
             if one.name == self.table and one.threads == threads:
                 for row in one.rows:

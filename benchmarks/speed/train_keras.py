@@ -22,7 +22,7 @@ FITTED = ("VARNN", "LSTM")  # the rest would only make the benchmark longer
 
 
 def contenders(case: Case) -> list[Contender]:
-    """Give Keras' models; ImportError where TensorFlow is not installed."""
+    """Keras' models; ImportError where TensorFlow is not installed."""
     tensorflow: Any = importlib.import_module("tensorflow")
     keras: Any = importlib.import_module("keras")
     steps = [Contender(f"Keras {name}, step", _step(case, tensorflow, keras, name)) for name in MODELS]

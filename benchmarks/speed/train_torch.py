@@ -20,7 +20,7 @@ NAIVE, PRODUCTS = "torch, naive loop", "matrix products alone"
 
 
 def engines(case: Case) -> tuple[list[Contender], list[str]]:
-    """Give our engines that can train the case, the readable one first; also those not installed."""
+    """Our engines that can train the case, the readable one first; also those not installed."""
     task = Task(case.architecture, torch.tensor(case.inputs), torch.tensor(case.target), case.window)
     present, absent = [], []
     for engine in reversed(ENGINES):
@@ -33,13 +33,13 @@ def engines(case: Case) -> tuple[list[Contender], list[str]]:
 
 
 def peers(case: Case) -> list[Contender]:
-    """Give torch's own recurrent layers, of the same width and on the same windows."""
+    """Torch's own recurrent layers, of the same width and on the same windows."""
     kinds: tuple[Kind, ...] = ("rnn", "gru", "lstm")
     return [Contender(f"torch nn.{kind.upper()}", _recurrent(case, kind)) for kind in kinds]
 
 
 def naive(case: Case) -> Contender:
-    """Give `PlainVarnn` with autograd and torch's own Adam."""
+    """`PlainVarnn` with autograd and torch's own Adam."""
     return Contender(NAIVE, _step(case, PlainVarnn(case.architecture, case.weights())))
 
 
@@ -120,7 +120,7 @@ def _step(case: Case, network: Any, *, labels: bool = True) -> Callable[[int], T
 
 
 def products(case: Case) -> Contender:
-    """Give the matrix products a step cannot do without, as few and as large as they can be."""
+    """Matrix products a step cannot do without, as few and as large as they can be."""
     cell, steps, batch = case.architecture, case.window, case.batch
     # (rows, inner, columns): forward, gradient of the weights, gradient of what came in.
     n_inputs, hidden_size = cell.n_inputs, cell.hidden_size

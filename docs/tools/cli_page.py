@@ -24,7 +24,7 @@ colours off, and a pipe gets none anyway.
 
 
 def page() -> str:
-    """Give the whole page."""
+    """The whole page."""
     return "\n".join([_HEAD, *_sections(typer.main.get_command(app), "varnn")])
 
 

@@ -102,7 +102,7 @@ def in_figures(
     scored: Marks,
     band: tuple[DoubleArray, DoubleArray],
 ) -> str:
-    """Give errors over those of persistence, and the coverage of the intervals."""
+    """Errors over those of persistence, and the coverage of the intervals."""
     known = scored[:, None] & ~np.isnan(truth)
 
     def by_step(values: npt.NDArray[np.generic]) -> DoubleArray:

@@ -56,7 +56,7 @@ class RowError(DataError):
         super().__init__(message.replace("{where}", where or f"row {row}"))
 
     def at(self, where: str) -> "RowError":
-        """Give the same error with another name for the row."""
+        """The same error with another name for the row."""
         return RowError(self.message, row=self.row, where=where)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -124,7 +124,7 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Give a hint for a misspelt name, ready to end a message with.
+    """A hint for a misspelt name, ready to end a message with.
 
     Examples
     --------

@@ -37,7 +37,7 @@ def fit_or_cut_short(model: "VARNNRegressor", panel: "Panel") -> str:
 
 @contextmanager
 def kept_on_interrupt() -> Iterator[Event]:
-    """Give an event that the first Ctrl-C sets; the second ends the process, with nothing written."""
+    """An event that the first Ctrl-C sets; the second ends the process, with nothing written."""
     stop = Event()
 
     def on_interrupt(*_: Any) -> None:

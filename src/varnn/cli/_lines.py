@@ -96,7 +96,7 @@ class Lines:
         self._rest, self._passing = b"", False  # of the last line; whether that one is passed over
 
     def groups(self, seconds: float | None = None) -> Iterator[list[bytes]]:
-        """Give groups of lines until the end; an empty one after a signal, or when nothing came."""
+        """Groups of lines until the end; an empty one after a signal, or when nothing came."""
         while (block := self._block(seconds)) != b"":
             lines = [] if block is None else self._split(block)
             for first in range(0, len(lines) or 1, self._most):

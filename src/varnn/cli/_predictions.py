@@ -42,7 +42,7 @@ def _plain(column: Any) -> Any:
 def _predicted(
     model: "VARNNRegressor", table: Table, levels: Sequence[float], places: RowNumbers | None
 ) -> Iterator[tuple[slice, Interval]]:
-    """Give rows of the table, and what is predicted for them."""
+    """Rows of the table, and what is predicted for them."""
     panel, fitted = table.panel, model.fitted_
     labelled = table.labelled and not np.isnan(panel.target).all()
     if labelled and places is None:

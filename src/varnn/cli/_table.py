@@ -30,7 +30,7 @@ class Table:
     kept: Columns  # time and series as they were, for tables of results
 
     def facts(self) -> dict[str, Any]:
-        """Give what was understood, as plain values."""
+        """What was understood, as plain values."""
         panel, roles = self.panel, self.roles
         return {
             "rows": len(panel),

@@ -55,7 +55,7 @@ def demo(
 
 
 def _facts(made: "Synthetic", result: "Result") -> dict[str, Any]:
-    """Give what the table and the words say, as plain values."""
+    """What the table and the words say, as plain values."""
     panel = made.panel
     return {
         "summary": result.summary,

@@ -181,7 +181,7 @@ class _Seen:
         self._of_rest: dict[str, int] = {}
 
     def __call__(self, cell: str) -> tuple[int, int]:
-        """Give the number of a cell's date, and of its time of day."""
+        """Number of a cell's date, and of its time of day."""
         date, mark, rest = cell.partition(self.mark)
         if not mark:
             rest = cell
@@ -218,7 +218,7 @@ class _Seen:
 
 
 def _month(name: str) -> int:
-    """Give the number of a month by its English name; 0 for any other word, which is no month."""
+    """Number of a month by its English name; 0 for any other word, which is no month."""
     return _MONTHS.index(name[:3].lower()) + 1 if name[:3].lower() in _MONTHS else 0
 
 

@@ -350,6 +350,6 @@ def _localised(found: RowTimes, zone: str, names: Sequence[str], series: Coded |
 
 
 def _ahead(local: datetime, place: Any, fold: int = 0) -> int:
-    """Give the seconds a zone is ahead of UTC."""
+    """Seconds a zone is ahead of UTC."""
     ahead = local.replace(tzinfo=place, fold=fold).utcoffset()
     return 0 if ahead is None else round(ahead.total_seconds())

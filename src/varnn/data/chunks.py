@@ -82,7 +82,7 @@ def carried_chunks(
 
 
 def _runs_of_series(starts: IntArray, most: int) -> Iterator[tuple[int, int]]:
-    """Give first row and last + 1 of runs of whole series: as many as ``most`` rows hold, or a single one."""
+    """First row and last + 1 of runs of whole series: as many as ``most`` rows hold, or a single one."""
     first = 0
     for last in range(1, len(starts)):
         if last == len(starts) - 1 or starts[last + 1] - starts[first] > most:
@@ -102,7 +102,7 @@ def _with_first_row(panel: Panel, inputs: FloatArray, label: FloatArray) -> Pane
 
 
 def _last_known(values: FloatArray) -> FloatArray:
-    """Give the last value of each column that is there: (N, C) -> (C,)."""
+    """Last value of each column that is there: (N, C) -> (C,)."""
     last: FloatArray = values[-1].copy()
     for column in np.flatnonzero(np.isnan(last)):
         known = np.flatnonzero(~np.isnan(values[:, column]))

@@ -138,7 +138,7 @@ def check_writable(path: Path) -> None:
 
 @contextlib.contextmanager
 def table_writer(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Give a function to write a table with, some rows at a time: CSV, also .gz, or Parquet.
+    """A function to write a table with, some rows at a time: CSV, also .gz, or Parquet.
 
     A file is there when all is written, and only then; "-" is standard output. NaN is an empty cell.
     """

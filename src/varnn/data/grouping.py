@@ -20,7 +20,7 @@ class Coded(NamedTuple):
 
     @classmethod
     def of(cls, values: npt.NDArray[Any]) -> "Coded":
-        """Give values numbers.
+        """Number the values.
 
         Examples
         --------
@@ -33,7 +33,7 @@ class Coded(NamedTuple):
         return cls(tuple(str(unique[index]) for index in order), np.argsort(order)[codes])
 
     def grouping(self) -> tuple[IntArray, RowNumbers]:
-        """Give the place at which each series begins, (S + 1,), and the row at each place, (N,).
+        """Place at which each series begins, (S + 1,), and the row at each place, (N,).
 
         Rows of a series stay in their order. They are gone through block by block: sorted all at once, ten
         million of them would take three times the memory.

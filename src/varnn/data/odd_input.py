@@ -20,7 +20,7 @@ _LARGEST_WHOLE = 1 << 63
 
 
 def plain_frame(frame: Any) -> Any:
-    """Give a table whose columns have texts as names and plain cells; refuse one that cannot be made so.
+    """The table, whose columns have texts as names and plain cells; refuse one that cannot be made so.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def plain_frame(frame: Any) -> Any:
 
 
 def column_name(role: str, name: Any, columns: Iterable[str]) -> str | None:
-    """Give the name of a column as text: a column that is called 2 is found by 2, and none by its place.
+    """Name of a column as text: a column that is called 2 is found by 2, and none by its place.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def column_name(role: str, name: Any, columns: Iterable[str]) -> str | None:
 
 
 def unmasked(values: Any) -> Any:
-    """Give what is masked in an array as missing (NaN); other things as they are.
+    """Take what is masked in an array as missing (NaN); leave other things as they are.
 
     Examples
     --------

@@ -23,7 +23,7 @@ _LATE = 4  # o'clock until which it does
 
 
 def time_order(time: npt.NDArray[Any], starts: IntArray) -> RowNumbers | None:
-    """Give the rows of each series in the order of time, ties as they came; None where they are in it.
+    """The rows of each series in the order of time, ties as they came; None where they are in it.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def one_each(
 
 
 def _means(numbers: npt.NDArray[Any], first: RowNumbers) -> npt.NDArray[Any]:
-    """Give the mean of the known numbers of each run of rows; NaN where none is known."""
+    """Mean of the known numbers of each run of rows; NaN where none is known."""
     known = ~np.isnan(numbers)
     counts = np.add.reduceat(known, first, axis=0, dtype=np.int64)
     sums = np.add.reduceat(np.where(known, numbers, 0), first, axis=0)

@@ -249,7 +249,7 @@ class _Statistics:
         self.high = np.fmax(self.high, np.fmax.reduce(values, axis=0, initial=np.nan))
 
     def map(self, how: Scale) -> tuple[FloatArray, FloatArray]:
-        """Give offset and scale of each column."""
+        """Offset and scale of each column."""
         if how == "none":
             return np.zeros(len(self.mean)), np.ones(len(self.mean))
         if how == "minmax":

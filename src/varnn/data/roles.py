@@ -156,7 +156,7 @@ def _are_years(column: nw.Series[Any]) -> bool:
 
 
 def _whole_numbers(column: nw.Series[Any]) -> npt.NDArray[Any] | None:
-    """Give the cells of a column of whole numbers without gaps; None of any other."""
+    """Cells of a column of whole numbers without gaps; None of any other."""
     if not column.dtype.is_numeric() or len(column) == 0 or column.null_count():
         return None
     numbers = np.asarray(column.to_numpy())

@@ -39,7 +39,7 @@ def collected(frame: Any) -> nw.DataFrame[Any]:
 
 
 def columns_of(frame: IntoDataFrame) -> Columns:
-    """Give the columns of a pandas, polars or pyarrow table by name."""
+    """Columns of a pandas, polars or pyarrow table by name."""
     table = collected(frame)
     return {name: table[name] for name in table.columns}
 
@@ -77,7 +77,7 @@ class Reading:
     duplicates: Duplicates = "error"
 
     def named(self, columns: Collection[str]) -> Reading:
-        """Give all columns by their names as texts; a column called 2 may be asked for as 2."""
+        """All columns by their names as texts; a column called 2 may be asked for as 2."""
         if isinstance(self.inputs, str):
             raise DataError(f"inputs must be a list of columns; got {self.inputs!r}. Give [{self.inputs!r}].")
 
@@ -94,7 +94,7 @@ class Reading:
         )
 
     def kept(self) -> dict[str, Any]:
-        """Give what a model remembers of how its rows were read, as plain values."""
+        """What a model remembers of how its rows were read, as plain values."""
         kept = {
             name: getattr(self, name) for name in REMEMBERED if getattr(self, name) != getattr(_PLAIN, name)
         }

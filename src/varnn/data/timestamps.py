@@ -100,7 +100,7 @@ def _of_date(value: date) -> np.datetime64 | None:
 
 
 def _of_numpy(value: Any) -> np.datetime64:
-    """Give a timestamp in microseconds, or in nanoseconds where it is finer; ValueError where it is none."""
+    """Timestamp in microseconds, or in nanoseconds where it is finer; ValueError where it is none."""
     if value.shape != () or value.dtype.kind != "M":
         raise ValueError
     one = np.datetime64(value[()])

@@ -59,7 +59,7 @@ class Review(NamedTuple):
         return self.linear_predictions + shrinkage * self.corrections
 
     def seen(self, shrinkage: float) -> Seen:
-        """Give hidden layers, errors and starts of the latest rows, as interval methods learn from them."""
+        """Hidden layers, errors and starts of the latest rows, as interval methods learn from them."""
         rows = self.late.rows
         return Seen(self.hidden, self.late.target - self.predictions(shrinkage)[rows], self.late.starts)
 
@@ -100,12 +100,12 @@ def choose_on_validation(
 
 
 def seen_by_error_scale(fitted: Fitted, panel: Panel) -> Seen:
-    """Give hidden layers (N, K), errors (N,) and starts of a panel's latest rows."""
+    """Hidden layers (N, K), errors (N,) and starts of a panel's latest rows."""
     return Review.of(fitted, panel.latest(LATEST), LATEST).seen(fitted.shrinkage)
 
 
 def _beside_simple_models(fitted: Fitted, review: Review, validation: Panel) -> dict[str, float]:
-    """Give mean squared errors on validation rows: of the model, persistence and the linear part.
+    """Mean squared errors on validation rows: of the model, persistence and the linear part.
 
     Says so in one line where the model is not the best of them.
     """

@@ -101,7 +101,7 @@ class Fitted:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Give a hash of everything a prediction depends on; equal models have equal ones."""
+        """A hash of everything a prediction depends on; equal models have equal ones."""
         digest = hashlib.sha256()
         facts = [
             self.architecture.as_dict(),

@@ -217,7 +217,7 @@ class LinearStream:
         self.known |= there
 
     def state(self) -> DoubleArray:
-        """Give all that later linear predictions depend on: (n, 4 + lags)."""
+        """All that later linear predictions depend on: (n, 4 + lags)."""
         started = np.full(len(self.last), float(self.started))
         return np.column_stack([started, self.known, self.last, self.change, self.ahead])
 
@@ -260,7 +260,7 @@ class _Layout:
 
     @property
     def negligible(self) -> DoubleArray:
-        """Give the deviation of each column that may be rounding, from the size of what it is made of."""
+        """Deviation of each column that may be rounding, from the size of what it is made of."""
         labels = np.full(1 + max(LABEL_LAGS), abs(self.mean))
         inputs = np.tile(np.abs(self.input_means), max(self.input_lags) + 1)
         return 1e-12 * np.concatenate([labels, inputs])
@@ -330,7 +330,7 @@ def _moments_of(panel: Panel, layout: _Layout, *, first_rows: bool) -> Moments:
 
 
 def last_labels(panel: Panel, mean: float) -> tuple[DoubleArray, DoubleArray, BoolArray]:
-    """Give the last label known before each row, how it changed, and whether there is one: (N,) each.
+    """Last label known before each row, how it changed, and whether there is one: (N,) each.
 
     Before a series' first label ``mean`` stands in.
 

@@ -149,7 +149,7 @@ class FeaturePipeline:
         return panel if self.labels is None else self.labels(panel)
 
     def linear_predictions(self, panel: Panel) -> DoubleArray:
-        """Give the linear predictions of a panel's rows alone: (N,)."""
+        """Linear predictions of a panel's rows alone: (N,)."""
         linear_predictions = np.empty(len(panel))
         for one, levels in self._unscaled(panel, most=ROWS_AT_ONCE):
             linear_predictions[one.rows] = levels
@@ -213,7 +213,7 @@ class FeaturePipeline:
         return linear_predictions + shrinkage * self.scaling.restore(output)
 
     def facts(self) -> dict[str, Any]:
-        """Give what is no array, as plain values for a file's header."""
+        """What is no array, as plain values for a file's header."""
         return {
             "fill": self.fill,
             "blind": not self.use_inputs,
@@ -222,7 +222,7 @@ class FeaturePipeline:
         }
 
     def arrays(self) -> dict[str, DoubleArray]:
-        """Give all numbers by name, as arrays for a file."""
+        """All numbers by name, as arrays for a file."""
         parts: list[tuple[str, Scaling | LinearPart | LabelFilter]] = [("scaling", self.scaling)]
         if self.linear is not None:
             parts.append(("linear", self.linear))
@@ -277,7 +277,7 @@ class FeaturePipeline:
         return Prepared(residual, linear_predictions)
 
     def _of_peers(self, panel: Panel) -> DoubleArray | None:
-        """Give how far off the others' last labels are, and how these changed: (N, 2); None without peers."""
+        """How far off the others' last labels are, and how these changed: (N, 2); None without peers."""
         if not self.peers:
             return None
         last, change, known = last_labels(panel, 0.0)
@@ -287,7 +287,7 @@ class FeaturePipeline:
         return np.nan_to_num(columns, copy=False)
 
     def _news_of_peers(self, panel: Panel, innovations: FloatArray) -> DoubleArray:
-        """Give what the linear part left unexplained of the others one row ago: (N,)."""
+        """What the linear part left unexplained of the others one row ago: (N,)."""
         previous = np.concatenate([[np.nan], innovations[:-1]])
         previous[panel.starts[:-1]] = np.nan
         return np.nan_to_num(mean_of_others(panel, previous, ~np.isnan(previous)), copy=False)
@@ -324,7 +324,7 @@ class PipelineStream:
         self._innovation = np.full(n_series, np.nan)  # of the linear part, one row ago
 
     def prepare(self, inputs: FloatArray, time: Any = None) -> DoubleArray:
-        """Give a row of each series (n, D) as the network sees it, unscaled: (n, width), a buffer."""
+        """A row of each series (n, D) as the network sees it, unscaled: (n, width), a buffer."""
         values, linear = self.values, self.linear
         if self._given:
             values[:, : self._given] = inputs
@@ -357,7 +357,7 @@ class PipelineStream:
         return self._innovation
 
     def state(self) -> DoubleArray:
-        """Give all that later rows depend on: (n, any)."""
+        """All that later rows depend on: (n, any)."""
         if self.linear is None:
             return np.empty((len(self.values), 0))
         filtered = [] if self._filter is None else [self._filter.state()]
@@ -402,7 +402,7 @@ def _timestamp(time: Any) -> npt.NDArray[np.datetime64] | None:
 
 
 def _all_rows(chunk: Chunk) -> slice:
-    """Give which rows of the whole panel a chunk holds, with its context."""
+    """Which rows of the whole panel a chunk holds, with its context."""
     return slice(chunk.rows.start - chunk.context, chunk.rows.stop)
 
 

@@ -167,7 +167,7 @@ _OVERSHOOT = 1.166
 
 
 def threshold(rate: float, *, allowance: float = ALLOWANCE) -> float:
-    """Give the threshold that one side of the test passes by chance at this rate per row.
+    """Threshold that one side of the test passes by chance at this rate per row.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def threshold(rate: float, *, allowance: float = ALLOWANCE) -> float:
 
 
 def threshold_of_misses(rate: float, coverage: float, *, allowance: float = ALLOWANCE) -> float:
-    """Give the threshold for scores of misses, (coverage - hit) / sd, which are far from Gaussian.
+    """Threshold for scores of misses, (coverage - hit) / sd, which are far from Gaussian.
 
     The chance of an excursion to h falls as exp(-t h), where t > 0 solves E exp(t (score - k)) = 1.
     For Gaussian scores t = 2k; a miss is rarer and larger than that, t smaller, and the threshold

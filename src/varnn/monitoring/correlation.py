@@ -16,7 +16,7 @@ Ints = npt.NDArray[np.integer[Any]]
 
 
 def autocorrelation(values: npt.NDArray[Any], lags: Ints, starts: Ints) -> tuple[DoubleArray, DoubleArray]:
-    """Give the autocorrelation at each lag, and the number of pairs it rests on.
+    """Autocorrelation at each lag, and the number of pairs it rests on.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def autocorrelation(values: npt.NDArray[Any], lags: Ints, starts: Ints) -> tuple
 def cross_correlation(
     values: npt.NDArray[Any], inputs: npt.NDArray[Any], lags: Ints, starts: Ints
 ) -> tuple[DoubleArray, DoubleArray]:
-    """Give the correlation of each row's value with each input some rows before, and the pairs' numbers.
+    """Correlation of each row's value with each input some rows before, and the pairs' numbers.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def ljung_box(correlations: DoubleArray, pairs: DoubleArray, count: int) -> tupl
 def _lagged_means(
     later: npt.NDArray[Any], earlier: npt.NDArray[Any], lags: Ints, starts: Ints
 ) -> tuple[DoubleArray, DoubleArray]:
-    """Give the mean product of standardised pairs at each lag: (L,), or (L, D) for columns ``earlier``."""
+    """Mean product of standardised pairs at each lag: (L,), or (L, D) for columns ``earlier``."""
     value, value_known = _standardised(later)
     other, other_known = _standardised(earlier)
     complete = bool(other_known.all())

@@ -104,11 +104,11 @@ class Diagnosis:
     findings: tuple[str, ...] = ()
 
     def words(self) -> str:
-        """Give the findings as one text, a line each."""
+        """Findings as one text, a line each."""
         return "\n".join(self.findings)
 
     def as_dict(self) -> dict[str, Any]:
-        """Give everything as plain values that JSON can hold; NaN becomes None."""
+        """Everything as plain values that JSON can hold; NaN becomes None."""
         values: dict[str, Any] = _plain(asdict(self))
         for name in ("inputs", "events"):
             values[name] = [one._asdict() for one in getattr(self, name)]

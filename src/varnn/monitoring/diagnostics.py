@@ -163,7 +163,7 @@ def _lags(most: int, seconds: int | None, longest: int) -> IntArray:
 
 
 def _tail_index(size: DoubleArray) -> float:
-    """Give Hill's estimate from the largest fiftieth of the absolute values, at least 20 of them."""
+    """Hill's estimate from the largest fiftieth of the absolute values, at least 20 of them."""
     largest = np.sort(size)[-max(20, len(size) // 50) :]
     if largest[0] <= 0 or largest[-1] == largest[0]:
         return float("inf")

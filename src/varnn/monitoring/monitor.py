@@ -139,7 +139,7 @@ class Monitor:
         return events
 
     def settings(self) -> dict[str, Any]:
-        """Give the settings, all but the number of series, as keywords for another monitor.
+        """Settings, all but the number of series, as keywords for another monitor.
 
         Examples
         --------
@@ -150,7 +150,7 @@ class Monitor:
         return {name: getattr(self, name) for name in names}
 
     def state(self) -> npt.NDArray[np.float64]:
-        """Give all that is remembered as one array, for a snapshot: (1 + leaves, n_series)."""
+        """All that is remembered as one array, for a snapshot: (1 + leaves, n_series)."""
         leaves = np.array(_leaves(self._state)).reshape(-1, self.n_series)
         return np.concatenate([np.full((1, self.n_series), float(self.rows)), leaves])
 
@@ -235,7 +235,7 @@ class Monitor:
         return Event(kind, series, self.rows, self.rows + 1 - int(excess.rows), float(size))
 
     def _numbers(self, values: npt.ArrayLike, name: str) -> Number:
-        """Give a float, or an array with one float per series."""
+        """A float, or an array with one float per series."""
         if self.n_series == 1 and isinstance(values, float | bool):  # quickly, for the usual case
             if abs(values) > LARGEST:
                 raise DataError(_TOO_LARGE.format(name))

@@ -71,7 +71,7 @@ class PredictionTrace:
         return np.asarray(self.panel.target - self.prediction)
 
     def band(self, level: float = WATCHED) -> tuple[FloatArray, FloatArray] | None:
-        """Give lower and upper bounds of one level, or None."""
+        """Lower and upper bounds of one level, or None."""
         if self.lower is None or self.upper is None:
             return None
         column = LEVELS.index(level)

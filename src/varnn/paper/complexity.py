@@ -15,7 +15,7 @@ INPUTS = {"appliances": 27, "bidmc": 375, "beijing": 9}
 
 
 def formula(model: str, d: int, k: int, m: int) -> tuple[str, int]:
-    """Give multiplies per step without the readout, as the paper counts them, in letters and numbers.
+    """Multiplies per step without the readout, as the paper counts them, in letters and numbers.
 
     Examples
     --------

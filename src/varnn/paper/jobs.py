@@ -125,7 +125,7 @@ def _model(job: Job) -> evaluation.Model:
 
 
 def _squared(job: Job, model: evaluation.Model, panel: Panel, unit: float) -> npt.NDArray[np.float64]:
-    """Give squared errors in the paper's unit, of rows with a full window.
+    """Squared errors in the paper's unit, of rows with a full window.
 
     The paper's static rows come out to the digit only when every row is scored, so that is what its
     protocol means for them; the honest protocol scores all models on the same rows.

@@ -104,7 +104,7 @@ def as_csv(findings: Findings) -> str:
 
 
 def as_markdown(findings: Findings) -> str:
-    """Give the tables for a docs page."""
+    """Tables for a docs page."""
     parts = [f"# The paper, reproduced\n\n{findings.summary}\n", "## Errata\n"]
     parts += [f"- **{one.title}.** Printed: {one.printed} Found: {one.found}" for one in findings.errata]
     parts.append("")

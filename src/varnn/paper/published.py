@@ -12,7 +12,7 @@ TITLES = {"appliances": "Appliances", "bidmc": "BIDMC", "beijing": "Beijing"}
 
 @cache
 def published() -> dict[str, Any]:
-    """Give the paper's figures.
+    """The paper's figures.
 
     Examples
     --------

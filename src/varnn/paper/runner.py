@@ -26,7 +26,7 @@ class Cache:
         folder.mkdir(parents=True, exist_ok=True)
 
     def get(self, job: Job) -> Outcome | None:
-        """Give a job's outcome, or None where there is none or it is damaged."""
+        """A job's outcome, or None where there is none or it is damaged."""
         try:
             numbers = json.loads((self.folder / f"{job.key}.json").read_text())
             squared = np.load(self.folder / f"{job.key}.npy", allow_pickle=False)
@@ -49,7 +49,7 @@ def run_all(
     workers: int | None = None,
     on_done: Callable[[Job, Outcome], None] | None = None,
 ) -> Outcomes:
-    """Give the outcome of every job.
+    """Outcome of every job.
 
     Parameters
     ----------

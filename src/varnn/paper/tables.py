@@ -39,7 +39,7 @@ class Cell:
 
 
 def summarise(jobs: Sequence[Job], outcomes: Outcomes, part: str) -> tuple[float, float, int]:
-    """Give mean, standard deviation over seeds, and number of the seeds that ran."""
+    """Mean, standard deviation over seeds, and number of the seeds that ran."""
     values = [getattr(outcomes[one], part) for one in jobs if one in outcomes]
     if not values:
         return np.nan, np.nan, 0
@@ -169,7 +169,7 @@ def significance(scope: Scope, outcomes: Outcomes) -> list[dict[str, Any]]:
 
 
 def best_epochs(outcome: Outcome) -> int:
-    """Give the epoch with the lowest validation loss."""
+    """Epoch with the lowest validation loss."""
     return 1 + int(np.argmin([line[2] for line in outcome.epochs]))
 
 

@@ -48,7 +48,7 @@ def card(fitted: Fitted, settings: Mapping[str, Any], horizon: int | None = None
 
 
 def period(time: npt.NDArray[Any] | None) -> list[str] | None:
-    """Give the first and the last of some times as text.
+    """First and last of some times as text.
 
     Examples
     --------

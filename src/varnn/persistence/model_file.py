@@ -112,7 +112,7 @@ def _check_parts(fitted: Fitted, forecaster: Forecaster | None, what: str) -> No
 
 
 def read_card(path: str | Path) -> str:
-    """Give the card kept in a model file; empty for files written before there was one."""
+    """Card kept in a model file; empty for files written before there was one."""
     _, header = from_bytes(Path(path).read_bytes(), f"{str(path)!r}")
     return str(header.get("card", ""))
 
@@ -156,7 +156,7 @@ def _no_number(name: str) -> None:
 
 
 def checksum(tensors: Tensors, header: Mapping[str, Any]) -> str:
-    """Give what `to_bytes` writes beside a header: a hash of it, and of all arrays."""
+    """What `to_bytes` writes beside a header: a hash of it, and of all arrays."""
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name, array in sorted(tensors.items()):
         digest.update(f"{name} {array.dtype} {array.shape}".encode())

@@ -174,7 +174,7 @@ def _add_memory(
 
 
 def _places(panel: Panel) -> npt.NDArray[Any]:
-    """Give the times of rows, or count them."""
+    """Times of rows, or their numbers."""
     return np.asarray(panel.time) if _is_timed(panel) else np.arange(len(panel))
 
 

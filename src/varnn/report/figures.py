@@ -41,7 +41,7 @@ Values = npt.NDArray[Any]
 def new_figure(
     width: float = 9.0, height: float = 3.2, panels: int = 1, *, columns: int | None = None
 ) -> tuple[Figure, list[Axes]]:
-    """Give an empty figure with panels side by side, or so many in a line, in the house style."""
+    """An empty figure with panels side by side, or so many in a line, in the house style."""
     require("matplotlib", extra="plots", purpose="drawing a figure")
     from matplotlib.figure import Figure
 

@@ -29,7 +29,7 @@ class Mark(NamedTuple):
 
 
 def marks_of(events: Sequence[Event], places: npt.NDArray[Any] | None = None) -> list[Mark]:
-    """Give the marks of events, at the places where their rows stand: row numbers, if none are given.
+    """Marks of events, at the places where their rows stand: row numbers, if none are given.
 
     Examples
     --------

@@ -129,7 +129,7 @@ class Report:
         self._add(title, f'<dl class="facts">{listed}</dl>')
 
     def html(self) -> str:
-        """Give the whole page."""
+        """The whole page."""
         made = ", ".join(f"{name} {value}" for name, value in provenance().items())
         links = "".join(
             f'<a href="#part-{number}">{title}</a>' for number, (title, _) in enumerate(self.parts, 1)
@@ -162,6 +162,6 @@ def _wide(content: str, title: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Give a table cell; long text may wrap, numbers stay on one line."""
+    """A table cell; long text may wrap, numbers stay on one line."""
     opening = '<td class="text">' if len(text) > 28 else "<td>"
     return f"{opening}{html.escape(text)}</td>"

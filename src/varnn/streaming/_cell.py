@@ -204,7 +204,7 @@ class CellStream:
         product(self._hidden, matrices.readout, out=self._predicted)
 
     def read(self) -> Any:
-        """Give the prediction of the oldest window in scaled units: (n,), a float if n = 1.
+        """Prediction of the oldest window in scaled units: (n,), a float if n = 1.
 
         All windows start out alike, so until w rows have passed, that is the one begun at the first row.
         """
@@ -217,7 +217,7 @@ class CellStream:
         return predicted.item() if self._alone else predicted
 
     def members(self) -> tuple[Float32, Float32]:
-        """Give the oldest window's hidden layer and output, member by member: (E, n, K) and (E, n)."""
+        """Oldest window's hidden layer and output, member by member: (E, n, K) and (E, n)."""
         n_series = len(self.inputs)
         hidden = self._hidden[..., :n_series, :].reshape(-1, n_series, self._hidden.shape[-1])
         outputs = (self._oldest_predicted + self._matrices.readout_bias).reshape(-1, n_series)
@@ -264,7 +264,7 @@ class CellStream:
             np.tanh(memory[..., :-1], out=memory[..., :-1])
 
     def state(self) -> Float32:
-        """Give all that later steps depend on: ([E,] w - 1, n, M + 1 or M + 1 + K)."""
+        """All that later steps depend on: ([E,] w - 1, n, M + 1 or M + 1 + K)."""
         parts = [self._older_memory, *([] if self._activation is None else [self._activation])]
         return np.concatenate([self._apart(part) for part in parts], axis=-1)
 

@@ -168,19 +168,19 @@ class Journal:
         return [(name, Known(id, seq)) for name, id, seq in rows]
 
     def answer(self, series: int, seq: int) -> str | None:
-        """Give the answer to a message, if it is still kept."""
+        """Answer to a message, if it is still kept."""
         found = self._one("SELECT answer FROM answers WHERE series = ? AND seq = ?", series, seq)
         return self._opened_seal(found[0]) if found else None
 
     def answer_by_key(self, series: int, key: str) -> str | None:
-        """Give the answer to the message with a key, if it is still kept."""
+        """Answer to the message with a key, if it is still kept."""
         found = self._one(
             "SELECT answer FROM answers WHERE series = ? AND key = ? ORDER BY seq DESC", series, key
         )
         return self._opened_seal(found[0]) if found else None
 
     def since(self, scope: int) -> tuple[State | None, list[Entry]]:
-        """Give the state of a scope that was kept last, if any, and the messages since."""
+        """State of a scope that was kept last, if any, and the messages since."""
         kept = self._one("SELECT scope, entry, state FROM states WHERE scope = ?", scope)
         state = State(*kept) if kept else None
         entry = state.entry if state else 0
@@ -216,7 +216,7 @@ class Journal:
             database.executemany("DELETE FROM answers WHERE series = ? AND seq <= ?", group.answered.items())
 
     def _opened_seal(self, sealed: str) -> str:
-        """Give a text without its checksum; refuse one that is not what was written."""
+        """The text without its checksum; refuse one that is not what was written."""
         text = sealed[_SEAL:]
         if sealed != _sealed(text):
             raise ModelFileError(

@@ -43,15 +43,15 @@ class Streams(dict[str, Stream]):
         self.workspace = Workspace(fitted.architecture, fitted.weights, fitted.window)
 
     def begin(self) -> Stream:
-        """Give the stream of a series that was not here before."""
+        """A stream for a series that was not here before."""
         return self.kind(self.model, workspace=self.workspace)
 
     def bring_back(self, state: bytes) -> Stream:
-        """Give a stream as its own ``snapshot`` has kept it, to be put under its name."""
+        """A stream as its own ``snapshot`` has kept it, to be put under its name."""
         return self.kind.restore(self.model, state, workspace=self.workspace)
 
     def snapshot(self) -> bytes:
-        """Give the state of all series as bytes, to go on elsewhere with :meth:`restore`."""
+        """State of all series as bytes, to go on elsewhere with :meth:`restore`."""
         tensors = {
             str(index): np.frombuffer(live.snapshot(), np.uint8) for index, live in enumerate(self.values())
         }
@@ -80,7 +80,7 @@ class Streams(dict[str, Stream]):
         return type(self).restore, (self.model, self.snapshot())
 
     def _facts(self) -> dict[str, Any]:
-        """Give what is no stream's own, as plain values for the header of a snapshot."""
+        """What is no stream's own, as plain values for the header of a snapshot."""
         return {}
 
     def _take_over(self, facts: dict[str, Any], what: str) -> None:

@@ -82,7 +82,7 @@ class LinkedPipeline(PipelineStream):
         labels.last[1], labels.change[1], labels.known[1], self._innovation[1] = others
 
     def brings(self, *, waiting: bool) -> DoubleArray:
-        """Give what the first brings into a time step; a label still waited for counts as missing."""
+        """What the first brings into a time step; a label still waited for counts as missing."""
         labels, innovation = self._labels, self._innovation[0]
         if not labels.known[0]:
             return _NOTHING
@@ -91,7 +91,7 @@ class LinkedPipeline(PipelineStream):
         return np.array([labels.last[0], labels.change[0], 1.0, innovation, 1.0])
 
     def prepare(self, inputs: FloatArray, time: Any = None) -> DoubleArray:
-        """Give a row of the first, (D,), as the network sees it: (1, width), a buffer."""
+        """A row of the first, (D,), as the network sees it: (1, width), a buffer."""
         return super().prepare(inputs, time)[:1]
 
     def observe(self, labels: FloatArray) -> FloatArray:
@@ -112,7 +112,7 @@ class LinkedStream(Stream):
         return self.time_step is not None and self.time_step == self.group.now and not self._open
 
     def brings(self) -> DoubleArray:
-        """Give what it brings into a time step after that of its latest row."""
+        """What it brings into a time step after that of its latest row."""
         return self._pipeline.brings(waiting=self._open)
 
     def predict(
@@ -194,7 +194,7 @@ class LinkedStreams(Streams):
         self._turn = 0  # and the round they come in
 
     def begin(self) -> LinkedStream:
-        """Give the stream of a series that was not here before."""
+        """A stream for a series that was not here before."""
         one = LinkedStream(self.model, workspace=self.workspace)
         one.group = self
         return one
@@ -240,7 +240,7 @@ class LinkedStreams(Streams):
         self._brought[one] = what
 
     def _time_step(self, one: LinkedStream, time: Any) -> TimeStep:
-        """Give the time step of a row; refuse one that is over."""
+        """Time step of a row; refuse one that is over."""
         now = self.now
         if time is None:
             turn = self._turn if self._named is not None else self._round(one.has_had_its_turn)
@@ -264,7 +264,7 @@ class LinkedStreams(Streams):
         return time_step
 
     def _round(self, again: bool) -> int:
-        """Give the number of the present round, or of the next one if a series comes again."""
+        """Number of the present round, or of the next one if a series comes again."""
         if self.now is None or self.now.kind != "round":
             return 0
         return int(self.now.value) + again

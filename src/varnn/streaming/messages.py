@@ -77,7 +77,7 @@ def check(message: Mapping[str, Any]) -> None:
 
 @lru_cache(maxsize=1000)
 def _meant(name: str) -> str | None:
-    """Give the field that a misspelt name stands for: a label in "Y" would be lost without a word."""
+    """Field that a misspelt name stands for: a label in "Y" would be lost without a word."""
     close = get_close_matches(name.lower(), _FIELDS, n=1, cutoff=0.8)
     return close[0] if close else None
 
@@ -104,7 +104,7 @@ def respond(live: Stream, message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def name_of(message: Mapping[str, Any]) -> str:
-    """Give the name of a message's series as JSON, so that the series 1 and "1" stay apart.
+    """Name of a message's series as JSON, so that the series 1 and "1" stay apart.
 
     Examples
     --------

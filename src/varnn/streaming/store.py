@@ -296,7 +296,7 @@ class Store:
         return coming
 
     def _again(self, known: Known, message: Mapping[str, Any], key: str | None) -> dict[str, Any] | None:
-        """Give the answer of a message that was answered before; None if it is a new one."""
+        """Answer of a message that was answered before; None if it is a new one."""
         seq, journal = message.get("seq"), self._journal
         if journal is None or (seq is None and key is None) or (seq is not None and seq > known.seq):
             return None

@@ -239,7 +239,7 @@ class Stream:
         self.events = []
 
     def snapshot(self) -> bytes:
-        """Give the whole state as bytes, to go on elsewhere with :meth:`restore`."""
+        """The whole state as bytes, to go on elsewhere with :meth:`restore`."""
         with self._guard:
             return self._packed()
 
@@ -259,7 +259,7 @@ class Stream:
         return model_file.to_bytes(tensors, header)
 
     def _states(self) -> dict[str, npt.NDArray[Any]]:
-        """Give the arrays of a snapshot, but for an x that waits for its label."""
+        """Arrays of a snapshot, but for an x that waits for its label."""
         tensors = {"states": np.concatenate([block.state() for block in self._blocks], axis=-2)}
         if self._pipeline is not None:
             tensors["recipe"] = self._pipeline.state()

@@ -82,7 +82,7 @@ class HorizonFeatures:
 
     @cached_property
     def movement(self) -> DoubleArray:
-        """Give how much the label lately moved from row to row: (N,)."""
+        """How much the label lately moved from row to row: (N,)."""
         every = np.arange(len(self.panel))
         return np.concatenate([np.abs(self.changes(rows)).mean(axis=1) for rows in self.chunks(every)])
 
@@ -95,11 +95,11 @@ class HorizonFeatures:
         return self.panel.first_rows, series_ends(self.panel)
 
     def last(self, rows: IntArray) -> DoubleArray:
-        """Give the last label before some rows: (B,)."""
+        """Last label before some rows: (B,)."""
         return self._labels[0][rows]
 
     def changes(self, rows: IntArray) -> DoubleArray:
-        """Give the latest changes of the label before some rows: (B, CHANGES)."""
+        """Latest changes of the label before some rows: (B, CHANGES)."""
         change = self._labels[1]
         earlier = rows[:, None] - np.arange(CHANGES)
         first = self._ends[0][rows][:, None]
@@ -131,7 +131,7 @@ class HorizonFeatures:
         return np.flatnonzero(recent & self._labels[2])
 
     def changes_ahead(self, rows: IntArray, horizon: int) -> DoubleArray:
-        """Give the targets of the rows after some rows, less the last label before them: (B, H - 1)."""
+        """Targets of the rows after some rows, less the last label before them: (B, H - 1)."""
         return targets_ahead(self.panel, horizon, rows) - self.last(rows)[:, None]
 
 
@@ -180,7 +180,7 @@ class DirectPart:
         )
 
     def linear_predictions(self, features: HorizonFeatures, rows: IntArray) -> DoubleArray:
-        """Give the linear predictions of the rows after some rows: (B, H - 1)."""
+        """Linear predictions of the rows after some rows: (B, H - 1)."""
         linear_predictions = np.empty((len(rows), len(self.weights)))
         regressors = features.regressors(rows)
         for step, (weights, constant) in enumerate(zip(self.weights, self.constants, strict=True), 1):
@@ -218,7 +218,7 @@ def _residual_deviation(moments: Moments, weights: DoubleArray) -> float:
 
 
 def _range_of(features: HorizonFeatures, horizon: int) -> tuple[DoubleArray, DoubleArray]:
-    """Give the range of each regressor, of those known in the future over all steps."""
+    """Range of each regressor, of those known in the future over all steps."""
     low, high = np.full(features.width, np.inf), np.full(features.width, -np.inf)
     for x, _, _ in _rows_toward(features, horizon if len(features.known) else 2):
         low, high = np.minimum(low, x.min(axis=0)), np.maximum(high, x.max(axis=0))
@@ -245,7 +245,7 @@ def _about(origin: DoubleArray) -> Moments:
 def _errors(
     features: HorizonFeatures, low: DoubleArray, high: DoubleArray, candidates: list[Any]
 ) -> tuple[DoubleArray, IntArray]:
-    """Give the squared error of each candidate at each step, (H - 1, C), and over how many rows."""
+    """Squared error of each candidate at each step, (H - 1, C), and over how many rows."""
     sums, counts = np.zeros((len(candidates), len(candidates[0]))), np.zeros(len(candidates), np.int64)
     for x, step, wanted in _rows_toward(features, len(candidates) + 1):
         weights, constants = zip(*candidates[step - 1], strict=True)

@@ -164,7 +164,7 @@ class Graph:
         return Value(self, result, dtype or own)
 
     def kind(self, dtype: npt.DTypeLike) -> int:
-        """Give ONNX's number for a type."""
+        """ONNX's number for a type."""
         return int(self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
     def model(self, *, producer_version: str, description: str, metadata: Mapping[str, str]) -> Any:

@@ -307,7 +307,7 @@ class _Readout:
         self.sums = alone.where(self.sums, self.sums * memory + self.graph.join(*news[:2], *news))
 
     def correct(self, hidden: Value, outputs: Value) -> Value:
-        """Give what to add to the mean output (n,)."""
+        """What to add to the mean output (n,)."""
         # The constant feature comes with padding, which adds zeros: [u 0] + [0 1].
         constant = np.zeros(self.adaptation.gain.shape[1])
         constant[-1] = 1
