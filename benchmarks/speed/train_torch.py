@@ -15,7 +15,7 @@ from varnn.network.engines.adam import EPSILON
 from varnn.network.engines.engine import Engine, Task, pack
 from varnn.network.engines.registry import ENGINES
 
-FUSED, COMPILED, REFERENCE = "varnn fused", "varnn compiled", "varnn reference"
+FUSED, COMPILED = "varnn fused", "varnn compiled"
 NAIVE, PRODUCTS = "torch, naive loop", "matrix products alone"
 
 
