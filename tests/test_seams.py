@@ -1,0 +1,17 @@
+"""What CONTRIBUTING.md tells to do is enough: each example works in a copy of the package, in one file or two."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOOL: dict[str, Any] = runpy.run_path(
+    str(Path(__file__).parents[1] / "docs" / "tools" / "seams.py"), run_name="tool"
+)
+
+
+@pytest.mark.parametrize("addition", TOOL["ADDITIONS"], ids=lambda one: str(one.what))
+def test_adding_something_takes_one_file_or_two(addition: Any) -> None:
+    assert 1 <= len(addition.touched) <= 2
+    addition.try_out()
