@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md tells to do is enough: each example works in a copy of the package, in one file or two."""
+"""What CONTRIBUTING.md tells to do is enough: examples work in a copy of the package."""
 
 import runpy
 from pathlib import Path
