@@ -60,7 +60,7 @@ def training_ends(panel: Panel, length: int) -> Rows:
     return ends
 
 
-def graded_ends(panel: Panel, length: int, loss_rows: int, offset: int) -> Rows:
+def loss_window_ends(panel: Panel, length: int, loss_rows: int, offset: int) -> Rows:
     """List windows whose last ``loss_rows`` rows together cover every row with a full window once.
 
     Parameters
@@ -76,9 +76,9 @@ def graded_ends(panel: Panel, length: int, loss_rows: int, offset: int) -> Rows:
     Examples
     --------
     >>> panel = Panel.from_arrays(None, np.arange(10.0))
-    >>> graded_ends(panel, length=4, loss_rows=2, offset=0).tolist()
+    >>> loss_window_ends(panel, length=4, loss_rows=2, offset=0).tolist()
     [3, 5, 7, 9]
-    >>> graded_ends(panel, length=4, loss_rows=2, offset=1).tolist()
+    >>> loss_window_ends(panel, length=4, loss_rows=2, offset=1).tolist()
     [4, 6, 8]
     """
     ends = _every(panel, length - 1 + offset % loss_rows, loss_rows)

@@ -78,8 +78,8 @@ class Workspace:
         self.u, self.u_t = u_all.unbind(), u_all.flatten(0, 1).t()
         if architecture.horizon > 1:
             later = (loss_rows * batch, architecture.horizon - 1)
-            self.graded_rows_flat = self.rows[-loss_rows:].view(-1)
-            self.graded_u = u_all[-loss_rows:].flatten(0, 1)
+            self.loss_rows_flat = self.rows[-loss_rows:].view(-1)
+            self.loss_u = u_all[-loss_rows:].flatten(0, 1)
             self.ahead_target = like.new_empty(later)
             self.ahead_unknown = torch.empty_like(self.ahead_target, dtype=torch.bool)
             self.ahead_g = like.new_empty(later)  # d(prediction)
@@ -93,17 +93,17 @@ class Workspace:
         self.error, self.error_column = self.error_all.unbind(), self.error_all[:, :, None].unbind()
         self.missing_all = like.new_zeros(steps, batch, 1)
         self.missing = self.missing_all.unbind()
-        self.graded_error, self.graded_missing = (
+        self.loss_error, self.loss_missing = (
             self.error_all[-loss_rows:],
             self.missing_all[-loss_rows:, :, 0],
         )
-        self.graded_error_flat = self.graded_error.view(-1)
+        self.loss_error_flat = self.loss_error.view(-1)
 
         self.g_all_column = like.new_zeros(steps, batch, 1)
         self.g, self.g_column = self.g_all_column[:, :, 0].unbind(), self.g_all_column.unbind()
         self.g_flat = self.g_all_column.view(-1)
         self.g_later_flat = self.g_flat[batch:]
-        self.graded_g, self.ungraded_g = self.g_all_column[-loss_rows:, :, 0], self.g_all_column[:-loss_rows]
+        self.loss_g, self.other_g = self.g_all_column[-loss_rows:, :, 0], self.g_all_column[:-loss_rows]
         self.link_all = like.new_empty(steps - 1, batch)
         self.link, self.link_flat = self.link_all.unbind(), self.link_all.view(-1)
         self.da_all = like.new_zeros(steps - 1, batch, architecture.memory_size)

@@ -34,7 +34,7 @@ class Task:
     window : int
         Rows in a window.
     loss_rows : int, default 1
-        Rows at the end of a window whose errors make the loss; the paper grades the last one.
+        Rows at the end of a window whose errors make the loss; the paper takes the last one.
     ahead : Tensor or None, default None
         Targets of the rows after each row, (N, H - 1), for a cell that looks ahead; NaN where unknown.
     members : int, default 1

@@ -6,10 +6,10 @@ u_-1 are zero; parts that a variant does not have fall away)::
 
     z_t = F_t W                  u_t   = relu(z_t)
     e_t = y_t - u_t w_o - b_o    h_t+1 = rho(a_t),    a_t = e_t w_e + b_e + h_t C
-    loss = mean of e_t squared over the batch and the loss rows steps, the last ones of a window,
+    loss = mean of e_t squared over the batch and the loss rows, the last ones of a window,
            and of a cell that looks ahead the same mean of y_t+k - (u_t V + b_v)_k over all k too
 
-Backwards, with d(.) for the derivative of the loss and g_t = d(y_hat_t). A loss rows step's own error puts
+Backwards, with d(.) for the derivative of the loss and g_t = d(y_hat_t). The error of a loss row puts
 s_t = -2 e_t / (errors counted) into g_t; elsewhere s_t is zero::
 
     d(z_t) = [z_t > 0] * (g_t w_o + d(z_t+1) W_a')
@@ -134,9 +134,9 @@ class FusedEngine(Engine):
         weights, work = self._weights, self._workspace(len(ends))
         self._gather(work, ends)
         self._forward(work, weights)
-        loss = self._grade(work)
+        loss = self._loss(work)
         if self.ahead is not None:
-            loss += self._grade_ahead(work, weights, self.ahead)
+            loss += self._loss_ahead(work, weights, self.ahead)
         if self.architecture.activation_memory:
             self._backward_with_activation(work, weights)
         else:
@@ -144,20 +144,20 @@ class FusedEngine(Engine):
         self._sum_over_steps(work, weights, self._gradient)
         return loss, self._gradient.flat
 
-    def _grade(self, work: Workspace) -> Tensor:
+    def _loss(self, work: Workspace) -> Tensor:
         """Compute the loss, and write s_t into g_t."""
-        share: float | Tensor = 1 / work.graded_error.numel()  # of each error in the mean
+        share: float | Tensor = 1 / work.loss_error.numel()  # of each error in the mean
         if self.any_missing:
-            known = 1 - work.graded_missing
-            work.graded_error.mul_(known)
+            known = 1 - work.loss_missing
+            work.loss_error.mul_(known)
             share = 1 / known.sum()
-        torch.mul(work.graded_error, -2 * share, out=work.graded_g)
-        return torch.dot(work.graded_error_flat, work.graded_error_flat).mul_(share)
+        torch.mul(work.loss_error, -2 * share, out=work.loss_g)
+        return torch.dot(work.loss_error_flat, work.loss_error_flat).mul_(share)
 
-    def _grade_ahead(self, work: Workspace, weights: FusedWeights, targets: Tensor) -> Tensor:
+    def _loss_ahead(self, work: Workspace, weights: FusedWeights, targets: Tensor) -> Tensor:
         """Compute the loss of looking ahead, and write G_t."""
-        target = torch.index_select(targets, 0, work.graded_rows_flat, out=work.ahead_target)
-        error = torch.addmm(weights.ahead_bias, work.graded_u, weights.ahead, out=work.ahead_g)
+        target = torch.index_select(targets, 0, work.loss_rows_flat, out=work.ahead_target)
+        error = torch.addmm(weights.ahead_bias, work.loss_u, weights.ahead, out=work.ahead_g)
         unknown = torch.ne(target, target, out=work.ahead_unknown)  # NaN
         error.sub_(target).masked_fill_(unknown, 0)
         counted = (unknown.numel() - unknown.sum(dtype=error.dtype)).clamp_(min=1)
@@ -211,11 +211,11 @@ class FusedEngine(Engine):
             if self.links_scalars:
                 self._backward_scalars(work, weights)
             else:
-                work.ungraded_g.zero_()
+                work.other_g.zero_()
                 for t in range(self.steps - 1, 0, -1):
                     self._backward_memory(work, weights, t, work.dh[t - 1].mul_(work.g_column[t]))
         else:
-            work.ungraded_g.zero_()
+            work.other_g.zero_()
         work.z_all.mul_(work.g_all_column)
 
     def _backward_scalars(self, work: Workspace, weights: FusedWeights) -> None:
@@ -232,7 +232,7 @@ class FusedEngine(Engine):
                 torch.mul(work.g[t], work.link[t - 1], out=work.g[t - 1])
 
     def _backward_with_activation(self, work: Workspace, weights: FusedWeights) -> None:
-        work.ungraded_g.zero_()
+        work.other_g.zero_()
         work.of_state.copy_(weights.of_state)
         torch.mul(work.g_column[-1], weights.readout, out=work.du)
         self._backward_ahead(work, weights, self.steps - 1)
@@ -290,5 +290,5 @@ class FusedEngine(Engine):
             if self.architecture.accumulate:
                 torch.mm(work.h_earlier_t, work.da_flat, out=gradient.carry)
         if self.ahead is not None:
-            torch.mm(work.graded_u.t(), work.ahead_g, out=gradient.ahead)
+            torch.mm(work.loss_u.t(), work.ahead_g, out=gradient.ahead)
             torch.sum(work.ahead_g, 0, out=gradient.ahead_bias)

@@ -23,7 +23,7 @@ class TrainConfig:
     window : int, default 5
         Rows in a window.
     loss_rows : int, default 1
-        Rows at the end of a window whose errors make the loss; the paper grades the last one.
+        Rows at the end of a window whose errors make the loss; the paper takes the last one.
     epochs : int, default 50
         Passes over the windows, at most.
     batch_size : int, default 128

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from varnn.data.panel import Panel
-from varnn.data.windows import Rows, graded_ends, training_ends
+from varnn.data.windows import Rows, loss_window_ends, training_ends
 from varnn.errors import TrainingError
 from varnn.network.cell import Architecture, initial_weights
 from varnn.network.engines.engine import Engine, Optimiser, Task, pack, unpack
@@ -175,9 +175,9 @@ def _windows_of_epoch(training: Panel, config: TrainConfig, epoch: int) -> Rows:
         return training_ends(training, config.window)
     # The shift is drawn from the epoch alone, so that members have the same number of windows.
     offset = int(np.random.default_rng(epoch).integers(config.loss_rows))
-    ends = graded_ends(training, config.window, config.loss_rows, offset)
+    ends = loss_window_ends(training, config.window, config.loss_rows, offset)
     if len(ends) == 0:  # shifted beyond the end of the only windows there are
-        ends = graded_ends(training, config.window, config.loss_rows, 0)
+        ends = loss_window_ends(training, config.window, config.loss_rows, 0)
     return ends
 
 
