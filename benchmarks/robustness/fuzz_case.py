@@ -59,7 +59,7 @@ def numbers_of_model(path: Path) -> list[float]:
     model = load(path)
     panel = rows_for(model)
     found = [model.predict(panel)]
-    if model.fitted_.error_scale is not None:
+    if model.fitted_.calibrator is not None:
         found += [*model.predict(panel, interval=0.9)]
     if not model.fitted_.pipeline.peers:
         found.append(_streamed(model.stream(), panel))

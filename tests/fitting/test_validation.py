@@ -65,7 +65,7 @@ def test_only_the_latest_validation_rows_say_how_large_errors_are(monkeypatch: p
     units = {}
     for most in (_validation.CHOSEN_ON, 150):
         monkeypatch.setattr(_validation, "CHOSEN_ON", most)
-        error_scale = VARNNRegressor(**SETTINGS, validation_fraction=0.2).fit(panel).fitted_.error_scale
+        error_scale = VARNNRegressor(**SETTINGS, validation_fraction=0.2).fit(panel).fitted_.calibrator
         assert isinstance(error_scale, ErrorScale)
         units[most] = error_scale.unit
     assert units[150] < 2 < units[100_000]

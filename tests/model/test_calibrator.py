@@ -91,7 +91,7 @@ def models() -> tuple[Fitted, Forecaster]:
 
 def test_a_new_method_is_used_in_batch_stream_and_snapshot(models: tuple[Fitted, Forecaster]) -> None:
     fitted, _ = models
-    method = fitted.error_scale
+    method = fitted.calibrator
     assert isinstance(method, SplitConformal)
     batch = predict_intervals(fitted, PANEL, LEVELS)
     below, above = quantile_bounds(method.quantiles, LEVELS)
@@ -106,14 +106,14 @@ def test_a_new_method_is_used_in_batch_stream_and_snapshot(models: tuple[Fitted,
         if row == 50:
             live = Stream.restore(fitted, live.snapshot())
         live.observe(PANEL.target[row])
-    other = replace(fitted, error_scale=SplitConformal(quantiles=2 * method.quantiles))
+    other = replace(fitted, calibrator=SplitConformal(quantiles=2 * method.quantiles))
     with pytest.raises(ModelFileError, match="belongs to another"):
         Stream.restore(other, live.snapshot())
 
 
 def test_a_new_method_makes_bands_of_forecasts(models: tuple[Fitted, Forecaster]) -> None:
     fitted, forecaster = models
-    method = forecaster.bands
+    method = forecaster.calibrator
     assert isinstance(method, SplitConformal)
     below, above = quantile_bounds(method.quantiles, LEVELS)  # (H, L)
     predictions, lower, upper = forecaster.historical_intervals(PANEL, LEVELS)

@@ -106,11 +106,11 @@ def test_parts_are_measured_as_the_whole_is(scale: Any, make: Make) -> None:
     mean, deviation, low, high = (
         one(panel.inputs, axis=0) for one in (np.nanmean, np.nanstd, np.nanmin, np.nanmax)
     )
-    offset, error_scale = (mean, deviation) if scale == "standard" else (low, high - low)
+    offset, spread = (mean, deviation) if scale == "standard" else (low, high - low)
     for size in SIZES:
         found = Scaling.over((one.panel for one in chunks(panel, most=size)), scale)
         np.testing.assert_allclose(found.input_offset, offset, rtol=1e-12)
-        np.testing.assert_allclose(found.input_scale, error_scale, rtol=1e-12)
+        np.testing.assert_allclose(found.input_scale, spread, rtol=1e-12)
         np.testing.assert_allclose(found.initial_inputs, mean, rtol=1e-12)
 
 

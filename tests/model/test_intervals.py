@@ -23,7 +23,7 @@ from varnn.model.intervals._size_regression import fit_sizes
 TINY: dict[str, Any] = {"hidden_size": 8, "epochs": 3, "ensemble": 2, "window": 4, "device": "cpu"}
 
 
-def spread_of(errors: DoubleArray, later: DoubleArray) -> ErrorScale:
+def error_scale_of(errors: DoubleArray, later: DoubleArray) -> ErrorScale:
     hidden = np.ones((len(errors), 2))
     return ErrorScale.fit(
         Seen(hidden[: len(later)], later, np.array([0, len(later)])),
@@ -44,7 +44,7 @@ def test_coverage_holds_whatever_the_errors_do(kind: str) -> None:
         "heavy": generator.standard_t(2, size=8000),
     }[kind]
     first = np.random.default_rng(0).normal(size=3000)
-    error_scale, levels = spread_of(first, first[:2000]), np.array([0.5, 0.8, 0.9, 0.95])
+    error_scale, levels = error_scale_of(first, first[:2000]), np.array([0.5, 0.8, 0.9, 0.95])
     low, high = follow(error_scale, np.ones((8000, 2)), errors, np.array([0, 8000]), levels)
     covered = (errors[:, None] >= low) & (errors[:, None] <= high)
     assert np.abs(covered.mean(axis=0) - levels).max() < 0.015
@@ -56,7 +56,7 @@ def test_width_follows_the_latest_errors() -> None:
     generator = np.random.default_rng(3)
     scale = np.where(np.arange(6000) // 300 % 2 == 0, 1.0, 8.0)
     errors = generator.normal(size=6000) * scale
-    error_scale = spread_of(errors[:3000], errors[1500:3000])
+    error_scale = error_scale_of(errors[:3000], errors[1500:3000])
     low, high = follow(error_scale, np.ones((3000, 2)), errors[3000:], np.array([0, 3000]), np.array([0.9]))
     width = (high - low)[:, 0]
     assert width[scale[3000:] > 1].mean() > 3 * width[scale[3000:] == 1].mean()
@@ -74,7 +74,7 @@ def test_intervals_are_nested_finite_and_never_inverted(
     generator = np.random.default_rng(seed)
     errors = generator.standard_t(1.5, size=400)
     errors[generator.random(400) < missing] = np.nan
-    error_scale = spread_of(generator.normal(size=300), generator.normal(size=200))
+    error_scale = error_scale_of(generator.normal(size=300), generator.normal(size=200))
     starts = np.array([0, 150, 400])
     low, high = follow(error_scale, np.ones((400, 2)), errors, starts, np.sort(levels))
     assert np.isfinite(low).all() and np.isfinite(high).all()
@@ -85,7 +85,7 @@ def test_intervals_are_nested_finite_and_never_inverted(
 def test_a_tracker_does_what_its_equations_say() -> None:
     """Against the equations of the module, one series and one number at a time."""
     generator = np.random.default_rng(5)
-    error_scale = spread_of(generator.normal(size=300), generator.normal(size=200))
+    error_scale = error_scale_of(generator.normal(size=300), generator.normal(size=200))
     hidden, errors = generator.exponential(size=(80, 2, 2)), generator.standard_t(2, size=(80, 2))
     errors[generator.random((80, 2)) < 0.2] = np.nan
     tracker = error_scale.tracker(2)
@@ -165,13 +165,13 @@ def test_where_errors_are_all_alike_little_is_lost(level: float) -> None:
 
 
 def test_errors_that_are_all_zero_are_no_trouble() -> None:
-    error_scale = spread_of(np.zeros(300), np.zeros(200))
+    error_scale = error_scale_of(np.zeros(300), np.zeros(200))
     low, high = follow(error_scale, np.ones((50, 2)), np.zeros(50), np.array([0, 50]), np.array([0.9]))
     assert np.isfinite(low).all() and np.isfinite(high).all()
 
 
 def test_missing_labels_change_nothing() -> None:
-    tracker = spread_of(
+    tracker = error_scale_of(
         np.random.default_rng(0).normal(size=300), np.random.default_rng(1).normal(size=200)
     ).tracker(1)
     before = tracker.state()

@@ -126,12 +126,12 @@ def test_a_shift_that_stays_is_followed(model: VARNNRegressor, size: float) -> N
 def unfiltered(model: VARNNRegressor) -> Fitted:
     """Give a model without any of the bounds."""
     fitted = model.fitted_
-    assert fitted.pipeline.linear is not None and isinstance(fitted.error_scale, ErrorScale)
+    assert fitted.pipeline.linear is not None and isinstance(fitted.calibrator, ErrorScale)
     free = replace(fitted.pipeline.linear, input_low=None, input_high=None)
     return replace(
         fitted,
         pipeline=replace(fitted.pipeline, linear=free, labels=None),
-        error_scale=replace(fitted.error_scale, largest=np.inf),
+        calibrator=replace(fitted.calibrator, largest=np.inf),
         adaptation=None if fitted.adaptation is None else replace(fitted.adaptation, doubt=np.inf),
     )
 

@@ -289,7 +289,7 @@ def test_files_of_the_same_format_without_later_fields_still_load(sources: dict[
 def test_a_file_of_format_1_loads_without_its_spread(sources: dict[str, Source], tmp_path: Path) -> None:
     path = tmp_path / "old.varnn"
     path.write_bytes(changed(sources["default model"], put("format", 1)))
-    assert varnn.load(path).fitted_.error_scale is None
+    assert varnn.load(path).fitted_.calibrator is None
 
 
 def test_a_header_of_great_depth_is_refused_at_once(tmp_path: Path) -> None:

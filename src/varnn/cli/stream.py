@@ -85,7 +85,7 @@ def stream(
     fitted = model_file.read(model_path).fitted  # not by the estimator: a start does not wait for its imports
     watched = None
     if watch:
-        watched = {} if fitted.error_scale is None else {"coverage": _WATCHED_COVERAGE}
+        watched = {} if fitted.calibrator is None else {"coverage": _WATCHED_COVERAGE}
     limits: dict[str, Any] = {"in_memory": in_memory, "most_series": most_series, "answers": answers}
     with Signals() as signals, np.errstate(all="ignore"):  # numbers without end are answered by null
         with Store(

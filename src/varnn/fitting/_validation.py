@@ -93,13 +93,13 @@ def choose_on_validation(
         residuals = validation.target - review.linear_predictions
         fitted = replace(fitted, shrinkage=shrinkage_of(review.corrections, residuals))
     if calibrator is not None:
-        earlier = seen_by_error_scale(fitted, training)
-        fitted = replace(fitted, error_scale=calibrator.fit(review.seen(fitted.shrinkage), earlier))
+        earlier = seen_by_calibrator(fitted, training)
+        fitted = replace(fitted, calibrator=calibrator.fit(review.seen(fitted.shrinkage), earlier))
     errors = _beside_simple_models(fitted, review, validation)
     return replace(fitted, training=replace(fitted.training, validation=errors))
 
 
-def seen_by_error_scale(fitted: Fitted, panel: Panel) -> Seen:
+def seen_by_calibrator(fitted: Fitted, panel: Panel) -> Seen:
     """Hidden layers (N, K), errors (N,) and starts of a panel's latest rows."""
     return Review.of(fitted, panel.latest(LATEST), LATEST).seen(fitted.shrinkage)
 

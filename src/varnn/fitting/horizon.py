@@ -144,7 +144,7 @@ class Horizon:
         movement = parts.movement
         del parts  # which is large
         seen = Seen(movement[:, None], residuals, self.validation.starts)
-        return replace(model, bands=self.calibrator.fit(seen))
+        return replace(model, calibrator=self.calibrator.fit(seen))
 
     def refit(self, model: Forecaster, rows: Panel, epochs: list[int], seed: int, train: Train) -> Forecaster:
         """Train the network again on other rows; its linear models and its pipeline stay."""

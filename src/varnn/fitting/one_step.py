@@ -14,7 +14,7 @@ from varnn.data import allocator
 from varnn.data.panel import Panel
 from varnn.fitting._candidates import Candidate, candidates, stacked
 from varnn.fitting._skeleton import Train
-from varnn.fitting._validation import LATEST, choose_adaptation, choose_on_validation, seen_by_error_scale
+from varnn.fitting._validation import LATEST, choose_adaptation, choose_on_validation, seen_by_calibrator
 from varnn.fitting.settings import Settings
 from varnn.model.adaptation import Adaptation
 from varnn.model.fitted import Fitted, last_rows_of
@@ -102,7 +102,7 @@ class OneStep:
             known = Adaptation.of(hidden, np.ones(1), model.adaptation.forgetting)
             rescaled = (model.pipeline.scaling.target_scale / pipeline.scaling.target_scale) ** 2
             again = replace(again, adaptation=replace(known, noise=model.adaptation.noise * rescaled))
-        if model.error_scale is not None:
-            before, after = seen_by_error_scale(model, self.training), seen_by_error_scale(again, rows)
-            again = replace(again, error_scale=model.error_scale.moved(before, after))
+        if model.calibrator is not None:
+            before, after = seen_by_calibrator(model, self.training), seen_by_calibrator(again, rows)
+            again = replace(again, calibrator=model.calibrator.moved(before, after))
         return again

@@ -47,7 +47,7 @@ class Fitted:
         Columns the model was fitted on; there may have been none for time and series.
     adaptation
         How the readout goes on learning; None if it does not.
-    error_scale
+    calibrator : Calibrator or None
         How large errors are; None if that was not asked for.
     shrinkage
         Factor of the network's output before it is added to the linear prediction, from 0 to 1.
@@ -66,7 +66,7 @@ class Fitted:
     input_names: tuple[str, ...]
     target_name: str
     adaptation: Adaptation | None = None
-    error_scale: Calibrator | None = None
+    calibrator: Calibrator | None = None
     shrinkage: float = 1.0
     label_range: tuple[float, float] | None = None
     time_name: str | None = None
@@ -113,8 +113,8 @@ class Fitted:
         ]
         digest.update(json.dumps(facts, sort_keys=True).encode())
         learning = [] if self.adaptation is None else [self.adaptation.gain, *self.adaptation.numbers()]
-        if self.error_scale is not None:
-            learning += self.error_scale.arrays().values()
+        if self.calibrator is not None:
+            learning += self.calibrator.arrays().values()
         for array in (*self.weights.as_dict().values(), *self.pipeline.arrays().values(), *learning):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()

@@ -23,7 +23,7 @@ from varnn.data.panel import Panel
 from varnn.errors import DataError
 from varnn.model.adaptation import Adapter, corrections
 from varnn.model.fitted import Fitted
-from varnn.model.intervals import Interval, Tracker, check_levels, known_error_scale
+from varnn.model.intervals import Interval, Tracker, check_levels, known_calibrator
 from varnn.network.engines.scoring import Scores, score
 
 _HIDDEN_ROWS_AT_ONCE = 1 << 13  # whose hidden layers are kept: 8 MB, for 4 members of 64 units
@@ -98,9 +98,9 @@ def predict_chunks(
     most : int, default=ROWS_AT_ONCE
         Rows at a time; fewer where hidden layers are needed, which are large.
     """
-    error_scale = None if levels is None else known_error_scale(fitted.error_scale)
+    calibrator = None if levels is None else known_calibrator(fitted.calibrator)
     tracker: Tracker | None = None
-    network = _Network(fitted, keep_hidden=keep_hidden or error_scale is not None)
+    network = _Network(fitted, keep_hidden=keep_hidden or calibrator is not None)
     rows = fitted.pipeline.in_chunks(
         fitted.matched(panel), most=min(most, network.most), context=fitted.window - 1
     )
@@ -109,9 +109,9 @@ def predict_chunks(
         correction = fitted.pipeline.scaling.restore(output)
         prediction = linear + fitted.shrinkage * correction
         found = PredictedChunk(chunk.rows, starts, linear, correction, prediction, hidden)
-        if error_scale is not None and levels is not None:
+        if calibrator is not None and levels is not None:
             if tracker is None or not chunk.continues:
-                tracker = error_scale.tracker(len(starts) - 1)
+                tracker = calibrator.tracker(len(starts) - 1)
             errors = panel.target[chunk.rows] - prediction
             below, above = tracker.follow(hidden[0], errors, starts, levels)
             found = found._replace(lower=prediction[:, None] + below, upper=prediction[:, None] + above)

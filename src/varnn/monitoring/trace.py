@@ -48,7 +48,7 @@ class PredictionTrace:
     def of(cls, model: Fitted, panel: Panel, *, memory: bool = True) -> PredictionTrace:
         """Follow a fitted model over a panel; of many rows the memory is large."""
         kept = residual_memory(model, panel) if memory else None
-        if model.error_scale is None:
+        if model.calibrator is None:
             return cls(panel=panel, prediction=predict(model, panel), memory=kept)
         found = predict_intervals(model, panel, np.array(LEVELS))
         return cls(

@@ -34,7 +34,7 @@ def disassemble(fitted: Fitted) -> tuple[Tensors, Facts]:
     adaptation = fitted.adaptation
     if adaptation is not None:
         tensors["adaptation.gain"] = adaptation.gain
-    calibrator, spread, method = fitted.error_scale, None, {}
+    calibrator, spread, method = fitted.calibrator, None, {}
     if isinstance(calibrator, ErrorScale):
         arrays = calibrator.arrays()
         spread = arrays.pop("unit").item()
@@ -72,7 +72,7 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
         pipeline=FeaturePipeline.from_parts(facts["recipe"], under("recipe.", tensors)),
         window=int(facts["window"]),
         adaptation=_adaptation(facts["adaptation"], tensors),
-        error_scale=_calibrator(INTERVALS, tensors, facts) or _error_scale(facts["spread"], tensors),
+        calibrator=_calibrator(INTERVALS, tensors, facts) or _error_scale(facts["spread"], tensors),
         shrinkage=float(facts["share"]),
         input_names=tuple(facts["input_names"]),
         target_name=facts["target_name"],
@@ -90,7 +90,7 @@ def disassemble_forecaster(forecaster: Forecaster) -> tuple[Tensors, Facts]:
     """Take a forecaster apart."""
     tensors, facts = disassemble(forecaster.network)
     tensors["shares"] = forecaster.shrinkage
-    direct, bands = forecaster.direct, forecaster.bands
+    direct, bands = forecaster.direct, forecaster.calibrator
     tensors |= _over(
         "direct", {field.name: np.atleast_1d(getattr(direct, field.name)) for field in fields(direct)}
     )
@@ -112,7 +112,7 @@ def forecaster_from(tensors: Tensors, facts: Mapping[str, Any]) -> Forecaster:
         known=tuple(facts["known"]),
         direct=DirectPart(**{**values, "mean": direct["mean"].item()}),
         shrinkage=tensors["shares"],
-        bands=HorizonBands.from_arrays(bands) if bands else found,
+        calibrator=HorizonBands.from_arrays(bands) if bands else found,
     )
 
 

@@ -105,10 +105,10 @@ def read(path: str | Path) -> Contents:
 def _check_parts(fitted: Fitted, forecaster: Forecaster | None, what: str) -> None:
     """Refuse networks that run away, and intervals of other models."""
     check_steady(fitted, what)
-    check_intervals(fitted.error_scale, fitted.architecture.hidden_size, (), what)
+    check_intervals(fitted.calibrator, fitted.architecture.hidden_size, (), what)
     if forecaster is not None:
         check_steady(forecaster.network, what)
-        check_intervals(forecaster.bands, 1, (forecaster.horizon,), what)
+        check_intervals(forecaster.calibrator, 1, (forecaster.horizon,), what)
 
 
 def read_card(path: str | Path) -> str:

@@ -24,7 +24,7 @@ from varnn.model.adaptation import Adapter
 from varnn.model.fitted import Fitted
 from varnn.model.forecast import Forecast, Forecaster
 from varnn.model.forecast.recent import Recent
-from varnn.model.intervals import Interval, Tracker, check_levels, known_error_scale
+from varnn.model.intervals import Interval, Tracker, check_levels, known_calibrator
 from varnn.model.pipeline import PipelineStream
 from varnn.monitoring.monitor import Event, Monitor
 from varnn.persistence import model_file
@@ -131,7 +131,7 @@ class Stream:
         """
         levels = None if interval is None else check_levels(interval)
         if levels is not None:
-            known_error_scale(self.model.error_scale)
+            known_calibrator(self.model.calibrator)
         when = None if time is None else self._later(time)
         if not self._acquire(False):  # not `with self._guard`: that takes four times as long
             raise self._guard.error()
@@ -233,7 +233,7 @@ class Stream:
         variance change True
         """
         if coverage is not None:
-            known_error_scale(self.model.error_scale)
+            known_calibrator(self.model.calibrator)
         self.monitor = Monitor(self.n_series or 1, coverage=coverage, **settings)
         self.monitor.rows = self.steps  # events are counted as the stream's rows are
         self.events = []
@@ -358,7 +358,7 @@ class Stream:
         plain = model.pipeline.takes_rows_as_they_are
         self._pipeline = None if plain else self._pipeline_stream(width)
         self._adapter = None if model.adaptation is None else Adapter(model.adaptation, width)
-        self._tracker = None if model.error_scale is None else model.error_scale.tracker(width)
+        self._tracker = None if model.calibrator is None else model.calibrator.tracker(width)
         self._recent = None
         if self.forecaster is not None:
             self._recent = Recent(self.forecaster.rows_kept, width, self.n_inputs)

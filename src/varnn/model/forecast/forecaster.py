@@ -77,7 +77,7 @@ class Forecaster:
         What its heads' outputs are added to.
     shrinkage : array of shape (H,)
         How much of each head's output is added, from 0 to 1.
-    bands : Calibrator or None, default None
+    calibrator : Calibrator or None, default None
         How far off it was on validation rows; None without any.
     """
 
@@ -85,7 +85,7 @@ class Forecaster:
     known: tuple[str, ...]
     direct: DirectPart
     shrinkage: DoubleArray
-    bands: Calibrator | None = None
+    calibrator: Calibrator | None = None
 
     @property
     def horizon(self) -> int:
@@ -171,7 +171,7 @@ class Forecaster:
         -------
         predictions, lower, upper : arrays of shape (N, H), (N, H, L) and (N, H, L)
         """
-        if self.bands is None:
+        if self.calibrator is None:
             raise ConfigError(
                 "this model does not know how large its errors are: intervals need validation rows and "
                 "intervals=True when fitting."
@@ -180,7 +180,7 @@ class Forecaster:
         predictions = parts.forecasts(self.shrinkage)
         errors = np.column_stack([panel.target, targets_ahead(panel, self.horizon)])
         errors -= predictions
-        lower, upper = follow(self.bands, parts.movement[:, None], errors, panel.starts, levels)
+        lower, upper = follow(self.calibrator, parts.movement[:, None], errors, panel.starts, levels)
         lower += predictions[:, :, None]
         upper += predictions[:, :, None]
         return predictions, lower, upper

@@ -4,7 +4,7 @@
 forecasts. Another method is one more file beside them.
 """
 
-from varnn.model.intervals.calibrator import Calibrator, Seen, Tracker, follow, known_error_scale
+from varnn.model.intervals.calibrator import Calibrator, Seen, Tracker, follow, known_calibrator
 from varnn.model.intervals.error_scale import ErrorScale
 from varnn.model.intervals.horizon_bands import HorizonBands
 from varnn.model.intervals.levels import TAUS, Interval, bound_name, check_levels, quantile_bounds
@@ -20,6 +20,6 @@ __all__ = [
     "bound_name",
     "check_levels",
     "follow",
-    "known_error_scale",
+    "known_calibrator",
     "quantile_bounds",
 ]

@@ -235,7 +235,7 @@ def known_with(errors: DoubleArray, starts: IntArray) -> DoubleArray:
     return known
 
 
-def known_error_scale(calibrator: Calibrator | None) -> Calibrator:
+def known_calibrator(calibrator: Calibrator | None) -> Calibrator:
     """Return what a model knows about its errors; refuse where it knows nothing."""
     if calibrator is None:
         raise ConfigError(
