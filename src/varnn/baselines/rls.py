@@ -75,15 +75,15 @@ class RecursiveLeastSquares:
         preparation = Preparation.of(panel, np.float64)
         history = preparation(panel)
         size = lags.n_columns(panel.n_inputs) + 1
-        information, moment = self.ridge * np.eye(size), np.zeros(size)
+        information, products = self.ridge * np.eye(size), np.zeros(size)
         rows = lags.training_rows(history)
         for begin in range(0, len(rows), ROWS_AT_ONCE):
             some = rows[begin : begin + ROWS_AT_ONCE]
             regressors = _with_constant(lags, history, some)
             information += regressors.T @ regressors
-            moment += regressors.T @ history.panel.target[some]
+            products += regressors.T @ history.panel.target[some]
         factor = linalg.cho_factor(information)
-        self.coefficients_ = linalg.cho_solve(factor, moment)
+        self.coefficients_ = linalg.cho_solve(factor, products)
         covariance = linalg.cho_solve(factor, np.eye(size))
         self.covariance_ = (covariance + covariance.T) / 2
         self.preparation_ = preparation

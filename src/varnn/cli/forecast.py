@@ -125,7 +125,7 @@ def forecast(
     del understood  # so that rows may go that are not learnt from
     if backtest:
         panel = latest_rows(panel, max_rows or max(1, _TARGETS // steps))
-        result = _judged(panel, steps, seeds, origins, known_inputs, peers=peers)
+        result = _backtested(panel, steps, seeds, origins, known_inputs, peers=peers)
         _show(result, as_json=as_json)
         return
     cut_short = ""
@@ -166,7 +166,7 @@ def forecast(
         raise typer.Exit(INTERRUPTED)
 
 
-def _judged(
+def _backtested(
     panel: "Panel", horizon: int, seeds: int, origins: int, known: list[str], *, peers: bool
 ) -> "Backtest":
     from varnn.cli.progress import training_bar

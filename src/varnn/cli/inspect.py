@@ -87,12 +87,12 @@ def _curve(losses: list[float]) -> str:
 
 def _latency(model: "VARNNRegressor", steps: int = 500) -> float:
     """Time predict + observe on a training row; give the median in microseconds."""
-    tail = next(iter(model.fitted_.last_rows.values()))
+    last = next(iter(model.fitted_.last_rows.values()))
     series = 2 if model.peers else None
     live = model.stream(series)
-    x = np.tile(tail.inputs[-1], (2, 1)) if series else tail.inputs[-1]
-    y = np.tile(tail.target[-1], 2) if series else tail.target[-1]
-    timestamp = None if tail.time is None else tail.time[-1]
+    x = np.tile(last.inputs[-1], (2, 1)) if series else last.inputs[-1]
+    y = np.tile(last.target[-1], 2) if series else last.target[-1]
+    timestamp = None if last.time is None else last.time[-1]
     spent = []
     for step in range(steps):
         began = time.perf_counter()

@@ -15,9 +15,9 @@ With ``--state`` every line is on disk before it is answered, and answers carry 
 line among those of its series. A line sent again with its ``"seq"``, or with a ``"key"``, gets the answer it
 got.
 
-A model with peers sees, of the other series, what was known before the moment of the x. That moment is the
+A model with peers sees, of the other series, what was known before the time step of the x. That is the
 ``time``; without times it is the round, and a series that comes again begins the next one. A list holds all
-series that have a row at its moment; after a single x, the series of the moment before are taken to come.
+series that have a row at that step; after a single x, the series of the step before are taken to come.
 """
 
 import json

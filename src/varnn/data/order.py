@@ -1,4 +1,4 @@
-"""Rows in any order -> rows in the order of time, one for each moment of a series; or why they are not.
+"""Rows in any order -> rows in the order of time, one for each time of a series; or why they are not.
 
 Nothing is put in order or merged unless asked for: rows that run backwards or repeat a time are most often
 a sign of something else (several series, a clock set back, a join gone wrong), and the message says which.

@@ -1,4 +1,4 @@
-"""Forecasts of several rows, judged: from every row of the test part, beside simple forecasts.
+"""Forecasts of several rows, scored: from every row of the test part, beside simple forecasts.
 
 The protocol is that of `varnn.evaluation.protocols`: fit on one part, choose on the next, and forecast from
 before each row of the last, which no choice has seen. Forecasts that end beyond the data are not scored.

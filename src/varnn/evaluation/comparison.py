@@ -1,4 +1,4 @@
-"""Models on one panel, judged alike: protocols -> fits -> scores -> significance.
+"""Models on one panel, scored alike: protocols -> fits -> scores -> significance.
 
 Where a panel is cut is in `varnn.evaluation.protocols`; what the scores say, in words and pictures, in
 `varnn.report.comparison_page`.
@@ -29,7 +29,7 @@ from varnn.network.cell import VARIANTS
 
 
 class Model(Protocol):
-    """What a model must offer to be judged.
+    """What a model must offer to be compared.
 
     Metrics of intervals are for models whose ``predict`` takes ``interval``, a level, and then gives
     predictions, lower and upper bounds.

@@ -42,7 +42,7 @@ class Candidate:
 
 def candidates(settings: Settings, training: Panel, validation: Panel | None) -> list[Candidate]:
     """List what the network may see: the calendar or not; no inputs too, where the linear part wants none."""
-    calendars = settings.calendars(training, judged=validation is not None)
+    calendars = settings.calendars(training, to_choose=validation is not None)
     listed = [_candidate(settings, training, validation, calendar) for calendar in calendars]
     linear = listed[0].pipeline.linear
     if validation is not None and training.n_inputs and linear is not None and not len(linear.of_inputs):
@@ -79,8 +79,8 @@ def _candidate(
         residual=settings.residual,
         memory_activation=settings.memory_activation,
     )
-    judged = None if validation is None else pipeline.rows(validation)
-    return Candidate(pipeline, architecture, prepared, judged)
+    validated = None if validation is None else pipeline.rows(validation)
+    return Candidate(pipeline, architecture, prepared, validated)
 
 
 def stacked(members: list[Trained]) -> Weights:

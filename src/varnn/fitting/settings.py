@@ -90,11 +90,11 @@ class Settings:
             engine=self.engine,
         )
 
-    def calendars(self, training: Panel, judged: bool) -> list[tuple[Cycle, ...]]:
+    def calendars(self, training: Panel, to_choose: bool) -> list[tuple[Cycle, ...]]:
         """List the choices of calendar inputs, the fewest first."""
         if self.calendar != "auto":
             return [self.calendar or ()]
-        offered = offered_cycles(training.time) if judged else ()
+        offered = offered_cycles(training.time) if to_choose else ()
         return [offered[:count] for count in range(len(offered) + 1)]
 
 

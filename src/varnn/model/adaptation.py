@@ -48,7 +48,7 @@ _GUARD = 0.9995  # and what the guard judges by, over two thousand
 _SOON = 0.97  # and what may stop it, over thirty
 _DOUBT = 2.0  # deviations that recent rows must speak against a correction
 _BOUND = 5.0  # errors beyond so many standard deviations count as so many
-_JUDGED = 50.0  # and beyond so many where the guard judges by them
+_LARGEST_ERROR = 50.0  # and beyond so many where the guard weighs them
 _ROWS_AT_ONCE = 32  # that are gone through together: fewer take longer, and more too
 _RIDGE = 1e-3  # on the second moments, relative to their mean: some hidden units are hardly ever on
 
@@ -94,9 +94,9 @@ class Adaptation:
         return (self.forgetting, self.noise, *([self.doubt] if np.isfinite(self.doubt) else []))
 
     @property
-    def judged(self) -> float:
-        """Size of an error that larger ones count as where the guard judges by them."""
-        return float(_JUDGED * self.noise**0.5) if np.isfinite(self.doubt) else np.inf
+    def largest_error(self) -> float:
+        """Size of an error that larger ones count as where the guard weighs them."""
+        return float(_LARGEST_ERROR * self.noise**0.5) if np.isfinite(self.doubt) else np.inf
 
 
 class Adapter:
@@ -123,7 +123,7 @@ class Adapter:
         self.sums = np.zeros((5, n_series))  # of the guard: two slow ones, and three fast ones
         self._memory = np.array([_GUARD, _GUARD, _SOON, _SOON, _SOON])[:, None]
         self._step = 1 - adaptation.forgetting
-        self._bound, self._judged = _BOUND * adaptation.noise**0.5, adaptation.judged
+        self._bound, self._largest_error = _BOUND * adaptation.noise**0.5, adaptation.largest_error
         self._doubt = adaptation.doubt if np.isfinite(adaptation.doubt) else None
         self._members = members
         self._features = np.ones((members, n_series, size))
@@ -165,7 +165,7 @@ class Adapter:
         self.change += directions
         self.sums *= memory
         left = targets - np.add.reduce(self._outputs, axis=0) / self._members
-        gain = np.minimum(np.maximum(left, -self._judged), self._judged) * correction
+        gain = np.minimum(np.maximum(left, -self._largest_error), self._largest_error) * correction
         self.sums[:4:2] += gain
         self.sums[1:4:2] += correction**2
         self.sums[4] += gain**2
@@ -199,7 +199,7 @@ class Adapter:
         news = _times(directions.swapaxes(-1, -2), left[:, -1] * steps * errors)
         self.change[:, series] = kept[:, -1:] * change + news
         correction = (start + _times(reach, errors)).mean(axis=0)
-        error = np.clip(labels - outputs.mean(axis=0), -self._judged, self._judged)
+        error = np.clip(labels - outputs.mean(axis=0), -self._largest_error, self._largest_error)
         gain = error * correction
         gained = known * np.stack([gain, correction**2, gain**2])
         sums = np.empty((5, len(known), known.shape[1] + 1))  # (5, n, B + 1)

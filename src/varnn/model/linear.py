@@ -89,9 +89,9 @@ class LinearPart:
         """
         layout = _Layout.of(training)
         moments = _moments(training, layout)
-        judged = None if validation is None else _moments(validation, layout)
+        later = None if validation is None else _moments(validation, layout)
         forms = [DEFAULT]
-        if judged is not None and judged.rows > 0:
+        if later is not None and later.rows > 0:
             # The simplest first: few inputs, few labels, a strong ridge.
             forms = [
                 (labels, inputs, ridge)
@@ -99,11 +99,11 @@ class LinearPart:
             ]
         parts = [moments.solve(layout.columns(labels, inputs), ridge) for labels, inputs, ridge in forms]
         best = 0
-        if judged is not None and len(parts) > 1:
-            errors = np.array([judged.error(*one) for one in parts])
+        if later is not None and len(parts) > 1:
+            errors = np.array([later.error(*one) for one in parts])
             # Of a few rows the best is best by chance: the simplest that is nearly as good is safer, as it
             # does not carry inputs beyond the range it has seen them in.
-            slack = CHANCE * max(0.0, 1 - judged.rows / ENOUGH)
+            slack = CHANCE * max(0.0, 1 - later.rows / ENOUGH)
             best = (
                 int(np.flatnonzero(errors <= errors.min() * (1 + slack))[0])
                 if slack

@@ -101,8 +101,8 @@ class FeaturePipeline:
             peers=peers,
         )
         if linear:
-            judged = None if validation is None else pipeline._filled(validation)
-            part = LinearPart.fit(pipeline._filled(training), judged)
+            later = None if validation is None else pipeline._filled(validation)
+            part = LinearPart.fit(pipeline._filled(training), later)
             seen = [training] if validation is None else [training, validation]
             pipeline = replace(pipeline, linear=part, labels=LabelFilter.of(*seen))
         return pipeline._scaled(training, scale)
@@ -329,7 +329,7 @@ class PipelineStream:
         if self._given:
             values[:, : self._given] = inputs
         if self.pipeline.calendar:
-            values[:, self._given : self._cycles] = calendar_inputs(_timestamp(time), self.pipeline.calendar)
+            values[:, self._given : self._cycles] = calendar_inputs(_seconds(time), self.pipeline.calendar)
         if linear is None:
             return values
         if self.pipeline.peers:
@@ -389,16 +389,9 @@ def _from_arrays(kind: type[_Part], prefix: str, arrays: Mapping[str, DoubleArra
     return kind(**values)
 
 
-def _timestamp(time: Any) -> npt.NDArray[np.datetime64] | None:
-    """Read one time, as NumPy, Python, pandas or text gives it."""
-    if time is None:
-        return None
-    try:
-        return np.atleast_1d(np.asarray(time, dtype="datetime64[s]"))
-    except (TypeError, ValueError):
-        raise DataError(
-            f"time must be a timestamp such as '2026-11-15T07:30' or a datetime; got {time!r}."
-        ) from None
+def _seconds(time: np.datetime64 | None) -> npt.NDArray[np.datetime64] | None:
+    """A time to the second, which is all that the calendar sees of it."""
+    return None if time is None else np.atleast_1d(np.asarray(time, dtype="datetime64[s]"))
 
 
 def _all_rows(chunk: Chunk) -> slice:

@@ -45,8 +45,8 @@ class Findings:
     @property
     def summary(self) -> str:
         """Say in two sentences what agreed and what is left when the comparison is fair."""
-        judged = [cell for cell in (*self.cells, *self.ablations) if cell.printed is not None]
-        words = [cell.verdict.word for cell in judged]
+        compared = [cell for cell in (*self.cells, *self.ablations) if cell.printed is not None]
+        words = [cell.verdict.word for cell in compared]
         counts = ", ".join(
             f"{words.count(word)} {word}"
             for word in ("equal", "within spread", "better", "differs")
@@ -58,7 +58,7 @@ class Findings:
             if line["model"] == "RM"
         ]
         left = f" Honestly measured, RM against a correct linear ARX: {'; '.join(fair)}." if fair else ""
-        return f"Of {len(judged)} printed figures: {counts}.{left}"
+        return f"Of {len(compared)} printed figures: {counts}.{left}"
 
 
 def write(findings: Findings, folder: Path) -> list[Path]:

@@ -26,11 +26,11 @@ def disassemble(fitted: Fitted) -> tuple[Tensors, Facts]:
     """Take a model apart."""
     tensors: Tensors = {f"weights.{name}": array for name, array in fitted.weights.as_dict().items()}
     tensors |= {f"recipe.{name}": array for name, array in fitted.pipeline.arrays().items()}
-    for index, tail in enumerate(fitted.last_rows.values()):
-        tensors[f"tail.{index}.inputs"] = tail.inputs
-        tensors[f"tail.{index}.target"] = tail.target
-        if tail.time is not None:
-            tensors[f"tail.{index}.time"] = tail.time.astype(np.int64)
+    for index, last in enumerate(fitted.last_rows.values()):
+        tensors[f"tail.{index}.inputs"] = last.inputs
+        tensors[f"tail.{index}.target"] = last.target
+        if last.time is not None:
+            tensors[f"tail.{index}.time"] = last.time.astype(np.int64)
     adaptation = fitted.adaptation
     if adaptation is not None:
         tensors["adaptation.gain"] = adaptation.gain
@@ -57,7 +57,7 @@ def disassemble(fitted: Fitted) -> tuple[Tensors, Facts]:
         "label_range": None if fitted.label_range is None else list(fitted.label_range),
         "series": list(fitted.last_rows),
         # Times are kept in the unit they have: nanoseconds end in the year 2262.
-        "time_units": [_unit(tail) for tail in fitted.last_rows.values()],
+        "time_units": [_unit(last) for last in fitted.last_rows.values()],
         "summary": fitted.training.as_dict(),
     }
 
@@ -80,7 +80,8 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
         series_name=facts.get("series_name"),
         label_range=_pair(facts.get("label_range")),
         last_rows={
-            name: _tail(f"tail.{index}.", tensors, units[index]) for index, name in enumerate(facts["series"])
+            name: _last_rows(f"tail.{index}.", tensors, units[index])
+            for index, name in enumerate(facts["series"])
         },
         training=TrainingRecord.from_dict(facts["summary"]),
     )
@@ -165,14 +166,14 @@ def _calibrator(place: str, tensors: Tensors, facts: Mapping[str, Any]) -> Calib
     return METHODS[facts[place]].from_arrays(under(f"{place}.", tensors))
 
 
-def _unit(tail: LastRows) -> str | None:
-    if tail.time is None:
+def _unit(last: LastRows) -> str | None:
+    if last.time is None:
         return None
-    unit, count = np.datetime_data(tail.time.dtype)
+    unit, count = np.datetime_data(last.time.dtype)
     return unit if count == 1 else f"{count}{unit}"
 
 
-def _tail(prefix: str, tensors: Tensors, unit: str | None) -> LastRows:
+def _last_rows(prefix: str, tensors: Tensors, unit: str | None) -> LastRows:
     time = tensors.get(f"{prefix}time")
     return LastRows(
         inputs=tensors[f"{prefix}inputs"],

@@ -51,10 +51,10 @@ def continue_from_training(model: Fitted, panel: Panel) -> FloatArray:
                 f"without labels a prediction goes on after the training rows of its series; series "
                 f"{name!r} was not trained on. Give labels: predict(X, y), or predict(panel)."
             )
-        tail = model.last_rows.get(name) or next(iter(model.last_rows.values()))
+        last = model.last_rows.get(name) or next(iter(model.last_rows.values()))
         rows = slice(panel.starts[index], panel.starts[index + 1])
-        if tail.time is not None and has_times(panel.time) and panel.time is not None:
-            begun, ended = panel.time[rows][0], tail.time[-1]
+        if last.time is not None and has_times(panel.time) and panel.time is not None:
+            begun, ended = panel.time[rows][0], last.time[-1]
             if begun <= ended:
                 logger.warning(
                     "rows without labels are predicted as if they came after the training rows, which end at "
@@ -63,31 +63,31 @@ def continue_from_training(model: Fitted, panel: Panel) -> FloatArray:
                     begun,
                 )
         pieces.append(
-            continued(model, tail, panel.inputs[rows], None if panel.time is None else panel.time[rows])
+            continued(model, last, panel.inputs[rows], None if panel.time is None else panel.time[rows])
         )
     return np.concatenate(pieces)
 
 
 def continued(
-    model: Fitted, tail: LastRows, inputs: FloatArray, time: npt.NDArray[Any] | None
+    model: Fitted, last: LastRows, inputs: FloatArray, time: npt.NDArray[Any] | None
 ) -> DoubleArray:
     """Go on after the last training rows of one series."""
-    known = len(tail.target)
+    known = len(last.target)
     least, most = model.labels_known
-    low, high = np.fmin.reduce(tail.target, initial=least), np.fmax.reduce(tail.target, initial=most)
+    low, high = np.fmin.reduce(last.target, initial=least), np.fmax.reduce(last.target, initial=most)
     room = WIDENED * (high - low)
-    joined = Panel.from_arrays(np.concatenate([tail.inputs, inputs]), None)
+    joined = Panel.from_arrays(np.concatenate([last.inputs, inputs]), None)
     filled = fill_gaps(joined, model.pipeline.fill, model.pipeline.initial_inputs).inputs
     times: Any = [None] * len(filled)
-    if tail.time is not None and time is not None:
-        times = np.concatenate([tail.time, time.astype(tail.time.dtype)])
+    if last.time is not None and time is not None:
+        times = np.concatenate([last.time, time.astype(last.time.dtype)])
     live = Stream(replace(model, adaptation=None))  # its own predictions have nothing to teach it
     predictions = np.empty(len(filled))
     for row, (x, timestamp) in enumerate(zip(filled, times, strict=True)):
         live.last_time = None  # what follows the training rows is told by the caller, not by the clock
         found = live.predict(x, time=timestamp)
         if row < known:
-            live.observe(tail.target[row])
+            live.observe(last.target[row])
             continue
         predictions[row] = min(max(found, low - room), high + room)
         within = min(max(found, low), high)

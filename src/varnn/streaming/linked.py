@@ -56,9 +56,9 @@ class Others(NamedTuple):
     @classmethod
     def of(cls, brought: DoubleArray) -> "Others":
         """Turn the sum of what they brought into means."""
-        last, change, known, innovation, judged = brought.tolist()
+        last, change, known, innovation, informed = brought.tolist()
         last, change = (last / known, change / known) if known else (0.0, 0.0)
-        return cls(last, change, known > 0, innovation / judged if judged else math.nan)
+        return cls(last, change, known > 0, innovation / informed if informed else math.nan)
 
 
 class LinkedPipeline(PipelineStream):

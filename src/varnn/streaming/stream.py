@@ -119,7 +119,7 @@ class Stream:
             the mean of the training rows; with "zero" by 0. With "none" they are refused, and with
             "interpolate", too: it would have to know the value after the gap.
         time
-            Moment of x, as `varnn.data.timestamps.timestamp` reads it; later than that of the last row
+            Time of x, as `varnn.data.timestamps.timestamp` reads it; later than that of the last row
             observed. Needed by a model that sees the time of day or week.
         interval
             Level, or levels, of intervals to give with the prediction.

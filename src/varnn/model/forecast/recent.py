@@ -51,16 +51,6 @@ class Recent:
         self.times[place] = _NO_TIME if time is None else np.datetime64(time, "us")
         self.seen += 1
 
-    @staticmethod
-    def moment(time: Any) -> np.datetime64:
-        """Read the time of a row; None is none."""
-        try:
-            return _NO_TIME if time is None else np.datetime64(time, "ns")
-        except (TypeError, ValueError):
-            raise DataError(
-                f"time must be a timestamp such as '2026-11-15T07:30' or a datetime; got {time!r}."
-            ) from None
-
     def panel(self, input_names: tuple[str, ...], target_name: str) -> Panel:
         """Return the rows, oldest first, as a panel of n series; the first of it holds the label before."""
         kept = min(self.seen, len(self.times))

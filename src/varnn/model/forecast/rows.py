@@ -179,7 +179,7 @@ def coming_times(panel: Panel, horizon: int) -> npt.NDArray[Any]:
 
 
 def _months_apart(time: npt.NDArray[Any]) -> int | None:
-    """Tell how many months rows are apart, if all are at the same moment of a month, so many apart."""
+    """Tell how many months rows are apart, if all are at the same time of a month, so many apart."""
     if time.dtype.kind != "M" or len(time) < 3:
         return None
     months = time.astype("datetime64[M]")

@@ -51,7 +51,7 @@ class Record:
         better = measured < self.best_loss
         if better:
             self.best_loss, self.best_epoch = measured, epoch
-        judged = "validation_loss" in line
-        tired = judged and patience is not None and epoch - self.best_epoch >= patience
+        validated = "validation_loss" in line
+        tired = validated and patience is not None and epoch - self.best_epoch >= patience
         self.ended = tired or epoch >= self.last
         return better

@@ -300,7 +300,7 @@ class _Readout:
         changed = self.change * _LEAK + directions * gain.unsqueeze(2)
         self.change = alone.unsqueeze(2).where(self.change, changed)
         correction = corrections.mean(axis=1)
-        error = (target - self.outputs.mean(axis=1)).clip(-how.judged, how.judged)
+        error = (target - self.outputs.mean(axis=1)).clip(-how.largest_error, how.largest_error)
         gain = error * correction
         news = [one.unsqueeze(1) for one in (gain, correction * correction, gain * gain)]
         memory = np.array([_GUARD, _GUARD, _SOON, _SOON, _SOON])
