@@ -36,11 +36,11 @@ class RowError(DataError):
 
     Parameters
     ----------
-    message
+    message : str
         The message, with ``{where}`` where the row is named.
-    row
+    row : int
         The row, counted from 0.
-    where
+    where : str or None, default=None
         What to call it: those who read a file know its line.
 
     Examples
@@ -99,11 +99,11 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
 
     Parameters
     ----------
-    module
+    module : str
         Name to import, such as ``"torch"``.
-    extra
+    extra : str
         The extra of this library that installs it.
-    purpose
+    purpose : str
         What the package is needed for, in words that finish "... needs".
 
     Examples

@@ -25,11 +25,11 @@ class History:
 
     Parameters
     ----------
-    panel
+    panel : Panel
         The rows in scaled units: inputs without gaps, labels NaN where missing.
-    known
+    known : array
         The last label at each row or before it in its series; ``unknown`` where there is none.
-    unknown
+    unknown : float
         Training mean of the target: stands in for a label nobody has seen yet.
     """
 

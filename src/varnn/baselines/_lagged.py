@@ -27,11 +27,11 @@ class Lags:
 
     Parameters
     ----------
-    labels
+    labels : tuple of int, default=()
         Lags of the target, all at least 1.
-    inputs
+    inputs : tuple of int, default=()
         Lags of the inputs.
-    as_steps
+    as_steps : bool, default=False
         Lay the numbers out as a sequence: step i holds the inputs at lag ``inputs[i]`` and, where
         there are labels, the one at lag ``labels[i]``.
 

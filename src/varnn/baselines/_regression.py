@@ -42,9 +42,9 @@ class Regression:
 
     Parameters
     ----------
-    learner
+    learner : Learner
         What maps regressors to the label.
-    lags
+    lags : Lags
         What a prediction sees.
     """
 

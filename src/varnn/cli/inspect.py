@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from varnn.cli._options import Json, Model
-from varnn.estimator.details import Details
+from varnn.estimator.details import flattened
 
 if TYPE_CHECKING:
     from varnn.estimator.regressor import VARNNRegressor
@@ -42,7 +42,7 @@ def inspect(
 def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
     from varnn.persistence.model_file import read_card
 
-    fitted = model.fitted_
+    fitted, settings = model.fitted_, flattened(model.get_params(deep=False))
     losses = [line.get("validation_loss", line["loss"]) for line in model.history_]
     return {
         "variant": model.variant,
@@ -63,15 +63,9 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "training curve": _curve(losses),
         "one streamed step": f"{_latency(model):.1f} microseconds here",
         "file": f"{path.stat().st_size / 1e3:.0f} kB",
-        "settings": _settings(model),
+        "settings": {name: one for name, one in settings.items() if one is not None},
         "card": read_card(path),
     }
-
-
-def _settings(model: "VARNNRegressor") -> dict[str, Any]:
-    """Settings that say something, those of the details beside the others."""
-    flat = {**model.get_params(deep=False), **(model.details or Details()).get_params()}
-    return {name: value for name, value in flat.items() if value is not None and name != "details"}
 
 
 def _curve(losses: list[float]) -> str:

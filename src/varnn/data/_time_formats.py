@@ -94,11 +94,11 @@ def parse(texts: Iterable[Sequence[str]], name: str, form: str | None = None) ->
 
     Parameters
     ----------
-    texts
+    texts : iterable of sequence of str
         The cells, none of them empty; gone through more than once.
-    name
+    name : str
         What to call the column in messages.
-    form
+    form : str or None, default=None
         "day-first", "month-first" or "year-first"; or codes of ``strptime`` such as "%d.%m.%Y %H:%M". None
         finds it out.
 

@@ -63,17 +63,17 @@ def row_times(
 
     Parameters
     ----------
-    columns
+    columns : Columns
         A table.
-    names
+    names : sequence of str
         The column with the times; or several whose cells stand for one time together, such as a date and an
         hour, or year, month, day and hour.
-    form
+    form : str or None, default=None
         How to read texts or numbers; None finds it out. See `varnn.data._time_formats.parse`; for numbers
         "seconds" (or "milliseconds", ...) since 1970.
-    zone
+    zone : str or None, default=None
         Where the clock hung whose times these are, such as "Europe/Berlin"; they then become UTC.
-    series
+    series : Coded or None, default=None
         Which series each row is of; None: there is one.
 
     Examples

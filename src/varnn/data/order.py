@@ -43,13 +43,13 @@ def one_each(
 
     Parameters
     ----------
-    values
+    values : dict
         Inputs (N, D), target (N,) and time (N,); they are replaced where rows go.
-    starts
+    starts : array of int
         Where each series begins.
-    order
+    order : array of int
         The row of the caller's table that each row is.
-    duplicates
+    duplicates : Duplicates
         Which row to keep: the first, the last, or the mean of all numbers that are known.
 
     Returns

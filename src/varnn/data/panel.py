@@ -41,29 +41,29 @@ class Panel:
 
     Parameters
     ----------
-    inputs
+    inputs : array
         Covariates known when a row is predicted, shape (n_rows, n_inputs); NaN is missing.
-    target
+    target : array
         What is predicted, shape (n_rows,); NaN is missing.
-    starts
+    starts : array of int
         Row at which each series begins, and the number of rows at the end: (n_series + 1,).
-    ids
+    ids : tuple of str
         Name of each series.
     input_names, target_name
         Column names, kept with a model so that a later table can be matched by name.
-    time
+    time : array or None, default=None
         Time of each row, or None; increasing within each series.
-    rows
+    rows : array of int, optional
         Position of each row in the caller's table, whose series may have been interleaved.
-    ignored
+    ignored : tuple of str, default=()
         Columns of the caller's table that hold no numbers and were left out.
-    notes
+    notes : tuple of Note, default=()
         What is worth saying of how a table was read.
-    time_name, series_name
+    time_name, series_name : str or None, default=None
         Columns that time and series of the rows came from, if they came from columns.
-    read_as
+    read_as : mapping, optional
         How a table was read, as far as it was said: formats of times, what stands for missing, and so on.
-    name, licence, citation
+    name, licence, citation : str, default=""
         Where the data come from, for the data sets of :mod:`varnn.datasets`.
 
     Examples
@@ -106,13 +106,13 @@ class Panel:
 
         Parameters
         ----------
-        X
+        X : array or None
             Inputs of shape (n_rows, n_inputs), or None for a stream with no inputs.
-        y
+        y : array or None
             Target of shape (n_rows,); NaN where missing, None when no label is known.
-        series
+        series : sequence of object or array or None, default=None
             Which series each row belongs to; None means one series.
-        time
+        time : array or None, default=None
             Time of each row, increasing within each series.
         input_names, target_name
             Names to keep; inputs are called x0, x1, ... by default.
@@ -167,30 +167,30 @@ class Panel:
 
         Parameters
         ----------
-        frame
+        frame : IntoDataFrame
             The table; it is never modified.
-        target
+        target : str or None
             Column to predict; None when the table holds inputs only.
-        time
+        time : str or sequence of str or None, default=None
             Column with the time of each row: dates, texts or numbers. Several columns whose cells are one
             time together may be named: ["date", "hour"], or ["year", "month", "day", "hour"].
-        series
+        series : str or None, default=None
             Column with the series of each row.
-        inputs
+        inputs : sequence of str or None, default=None
             Input columns. By default all other columns that hold numbers; text columns are left
             out and listed in ``panel.ignored``.
-        time_format
+        time_format : str or None, default=None
             How times are written, where that is not to be found out: "day-first", "month-first" or
             "year-first", codes of ``strptime`` such as "%d.%m.%Y %H:%M", or "seconds" ("milliseconds", ...)
             since 1970.
-        time_zone
+        time_zone : str or None, default=None
             Whose clock the times are of, such as "Europe/Berlin": they become UTC, and the hour that comes
             twice when summer time ends is told apart. Times that name their own zone become UTC anyway.
-        missing
+        missing : sequence of object, default=()
             Texts and numbers that stand for a missing value, such as -200, beside the usual NA.
-        sort
+        sort : bool, default=False
             Put the rows of each series in the order of time.
-        duplicates
+        duplicates : Duplicates, default="error"
             What to do with several rows of one time: refuse them ("error"), or keep the "first", the "last"
             or the "mean" of their numbers.
 

@@ -34,7 +34,7 @@ def split_in_time(panel: Panel, *fractions: float) -> tuple[Panel, ...]:
 
     Parameters
     ----------
-    panel
+    panel : Panel
         The rows to cut.
     *fractions
         Share of each part; together they must make 1.
@@ -84,15 +84,15 @@ def fill_gaps(panel: Panel, how: Fill, initial: FloatArray | None = None, *, tar
 
     Parameters
     ----------
-    panel
+    panel : Panel
         Rows in any units; the panel itself is not changed.
-    how
+    how : Fill
         ``"forward"`` repeats the last known value, so it uses the past alone. ``"interpolate"``
         draws a line between the known neighbours and extends the first and last: it looks ahead.
         ``"zero"`` puts 0, in the units of the panel. ``"none"`` leaves gaps, and refuses any.
-    initial
+    initial : array or None, default=None
         Value of each input where a series has none to repeat; zeros by default.
-    target
+    target : bool, default=False
         Fill the target too, as the paper did. Otherwise missing labels stay missing.
 
     Examples
@@ -143,13 +143,13 @@ class Scaling:
 
     Parameters
     ----------
-    input_offset, input_scale
+    input_offset, input_scale : array
         Shape (n_inputs,): scaled = (value - offset) / scale.
-    initial_inputs
+    initial_inputs : array
         Training mean of each input, in original units: stands in before a series' first value.
-    target_offset, target_scale
+    target_offset, target_scale : float
         The same map for the target.
-    input_limit
+    input_limit : float, default=LIMIT
         Largest size of a scaled input; beyond it values are clipped.
 
     Examples

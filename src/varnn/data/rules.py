@@ -14,9 +14,9 @@ class Rule(NamedTuple):
 
     Parameters
     ----------
-    words
+    words : str
         What it must be, so that they finish "window must be ...".
-    holds
+    holds : callable
         Whether it is.
 
     Examples

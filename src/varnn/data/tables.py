@@ -50,17 +50,17 @@ class Reading:
 
     Parameters
     ----------
-    target
+    target : str or None
         Column to predict; None when the table holds inputs only.
-    time
+    time : str or sequence of str or None, default=None
         Column with the time of each row, or several whose cells are one time together.
-    series
+    series : str or None, default=None
         Column with the series of each row.
-    inputs
+    inputs : sequence of str or None, default=None
         Input columns; None takes all others that hold numbers.
-    time_format, time_zone
+    time_format, time_zone : str or None, default=None
         How times are written, and whose clock they are of; see :meth:`varnn.Panel.from_frame`.
-    missing
+    missing : sequence of object, default=()
         Texts and numbers that stand for a missing value.
     sort, duplicates
         Whether to put rows in the order of time, and which of several rows of one time to keep.

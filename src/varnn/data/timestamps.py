@@ -22,7 +22,7 @@ def timestamp(value: Any) -> np.datetime64:
 
     Parameters
     ----------
-    value
+    value : object
         Text as ISO 8601 has it, with or without an offset; a ``datetime``, ``date``, ``numpy.datetime64`` or
         pandas ``Timestamp``.
 

@@ -20,11 +20,11 @@ def window_ends(panel: Panel, length: int, *, stride: int = 1) -> Rows:
 
     Parameters
     ----------
-    panel
+    panel : Panel
         The rows; windows never cross a series, nor (a part of a split being a panel) a split.
-    length
+    length : int
         Rows in a window: ``length - 1`` labelled ones, and the one that is predicted.
-    stride
+    stride : int, default=1
         Rows between the starts of consecutive windows, counted within each series.
 
     Examples
@@ -67,9 +67,9 @@ def loss_window_ends(panel: Panel, length: int, loss_rows: int, offset: int) -> 
     ----------
     panel, length
         As for :func:`window_ends`.
-    loss_rows
+    loss_rows : int
         Rows of a window that are learned from, and rows from one window to the next.
-    offset
+    offset : int
         0 .. loss rows - 1: how far the windows are shifted. Training draws one for each epoch, so that each
         row is seen with contexts of all lengths from ``length - loss_rows`` on.
 

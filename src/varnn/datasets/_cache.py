@@ -35,11 +35,11 @@ def remembered(members: Members, build: Callable[[Members], Arrays], *, version:
 
     Parameters
     ----------
-    members
+    members : Members
         The files the arrays are made from.
-    build
+    build : callable
         Makes the arrays.
-    version
+    version : int
         Number of the format; raise it whenever ``build`` gives something else.
     """
     identity = json.dumps({"version": version, "files": members.fingerprint()})

@@ -36,16 +36,16 @@ def download(
 
     Parameters
     ----------
-    url
+    url : str
         What to fetch.
-    destination
+    destination : Path
         Where to put it; folders are made.
-    check
+    check : callable
         Called with the path of the complete file; raises DataError to refuse it, and then it is
         removed.
-    progress
+    progress : Progress, optional
         Called after each piece that arrives.
-    most
+    most : int or None, default=None
         Bytes after which it is stopped, and what arrived is removed: whatever it is, it is not that file.
 
     Examples

@@ -12,23 +12,23 @@ class Source:
 
     Parameters
     ----------
-    name
+    name : str
         What :func:`varnn.datasets.load` calls it.
-    url
+    url : str
         The publisher's zip.
-    page
+    page : str
         The publisher's page about the data, for people.
-    licence, citation
+    licence, citation : str
         The terms of use, and what to cite.
-    rows, inputs
+    rows, inputs : int
         Size as the paper counts it (``paper=True``).
-    checksums
+    checksums : mapping
         SHA-256 of each file that is used, by file name.
-    largest
+    largest : int
         Bytes of the largest of these files: one that expands to more is another.
-    megabytes
+    megabytes : int
         Most that the publisher's zip may have, with room to spare: a download that goes on beyond is stopped.
-    inner_archives
+    inner_archives : tuple of str, default=()
         Names of zips inside the publisher's zip, which may also lie on disk by themselves.
 
     Examples

@@ -139,9 +139,9 @@ def honest_records(
 
     Parameters
     ----------
-    seed
+    seed : int, default=2025
         Of the permutation of the records.
-    patients
+    patients : mapping or None, default=None
         Patient of each record, from :func:`patients`: records of one patient then stay together.
         By default the test records are those of :func:`paper_records`, of which three at the
         default seed (20, 23, 38) have a sibling from the same patient outside the test part.

@@ -41,11 +41,11 @@ class Members:
 
     Parameters
     ----------
-    source
+    source : Source
         What is published: the names and checksums.
-    place
+    place : Path
         The zip, or the folder.
-    loose
+    loose : mapping, optional
         Path of each file by name, when they are not in a zip.
     """
 

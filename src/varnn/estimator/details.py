@@ -1,5 +1,6 @@
 """Settings that are seldom changed, in one record."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -93,3 +94,16 @@ PUBLISHED = Details(
     gradient_clip=None,
     max_rows=None,
 )
+
+
+def flattened(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of an estimator with those of its details beside the others, for people to read.
+
+    Examples
+    --------
+    >>> flattened({"window": 5, "details": Details(patience=3)})["patience"]
+    3
+    """
+    details = settings.get("details") or Details()
+    plain = {name: value for name, value in settings.items() if name != "details"}
+    return {**plain, **details.get_params()}

@@ -70,13 +70,13 @@ def panel_from(
 
     Parameters
     ----------
-    estimator
+    estimator : estimator
         Whose ``n_features_in_`` and ``feature_names_in_`` are set, or must be met.
     X, y, series
         Inputs (n_rows, n_inputs), labels (n_rows,) or None, and the series of each row or None.
-    fitting
+    fitting : bool
         Whether this is a call of ``fit``, which needs labels.
-    target_name
+    target_name : str, default="y"
         What the labels are called.
     """
     if fitting and y is None:

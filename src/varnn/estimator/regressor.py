@@ -223,18 +223,18 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
         Parameters
         ----------
-        X
+        X : Panel or array_like
             A :class:`Panel`, or inputs of shape (n_rows, n_inputs) with labels in ``y``; None for a stream
             of labels alone.
-        y
+        y : array_like or None, default=None
             Labels (n_rows,); NaN is missing. Not given with a panel.
-        series
+        series : RowSeries or None, default=None
             Series of each row; None means one series. Not given with a panel.
-        validation
+        validation : Panel or None, default=None
             Rows to pick the best epoch on, instead of the last ``validation_fraction`` of each series.
-        on_epoch
+        on_epoch : callable or None, default=None
             Called after each epoch with its line of ``history_``.
-        stop
+        stop : Event or None, default=None
             Cuts training short once it is set, as Ctrl-C does: what is trained by then is the model, and
             ``fitted_.training.interrupted`` says so.
         """
@@ -280,18 +280,18 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
         Parameters
         ----------
-        X
+        X : Panel or array_like
             A :class:`Panel`, whose target holds the labels; or inputs (n_rows, n_inputs); None for a model
             without inputs.
-        y
+        y : array_like or None, default=None
             Labels (n_rows,); each is used for rows after its own. Without any, the rows are taken
             to follow the training rows, and are predicted in closed loop: each prediction is taken as
             the label, within the range of labels known (see `varnn.streaming.closed_loop`). A line says so,
             once: scorers of scikit-learn call ``predict(X)``, and measure just that.
             :func:`varnn.evaluation.one_step_scorer` and ``score`` measure one step ahead.
-        series
+        series : RowSeries or None, default=None
             Series of each row.
-        interval
+        interval : float or sequence of float or None, default=None
             Level, or levels, of intervals to give with the predictions, such as 0.9; needs labels.
 
         Returns
@@ -325,14 +325,14 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
         Parameters
         ----------
-        frame
+        frame : Frame
             A table with the model's inputs by name; a lazy one is collected. With its target too, each row
             is predicted from the labels before it; without, the rows are taken to follow the training rows,
             in closed loop.
         time, series
             Columns with the time and the series of each row; None are those the model was fitted with,
             if the table has them.
-        interval
+        interval : float or sequence of float or None, default=None
             Level, or levels, of intervals, as in ``predict``.
 
         Returns
@@ -372,15 +372,15 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         X, y, series
             The rows so far: a :class:`Panel`, or inputs and labels. None goes on after the rows that
             were given to ``fit``.
-        horizon
+        horizon : int or None, default=None
             Rows ahead; None is the ``horizon`` the model was fitted with.
-        inputs
+        inputs : Panel, array_like or None, default=None
             Coming inputs: a panel with the same series, or an array (H, inputs) for one series and
             (S, H, inputs) for several. With "direct", of the inputs in ``known_inputs``; with
             "iterate" of all inputs, which stay as they were last if none are given.
-        interval
+        interval : float or sequence of float or None, default=None
             Level, or levels, of intervals to give with the forecasts; with "direct" only.
-        method
+        method : Method, default="auto"
             "direct" asks the network trained for it; "iterate" predicts row after row with the
             one-step model, taking each prediction as the label. "auto" is "direct" where it can be.
 

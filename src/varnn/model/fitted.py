@@ -45,15 +45,15 @@ class Fitted:
         How rows are prepared, and how many of them one prediction sees.
     input_names, target_name, time_name, series_name
         Columns the model was fitted on; there may have been none for time and series.
-    adaptation
+    adaptation : Adaptation or None, default=None
         How the readout goes on learning; None if it does not.
     calibrator : Calibrator or None
         How large errors are; None if that was not asked for.
-    shrinkage
+    shrinkage : float, default=1.0
         Factor of the network's output before it is added to the linear prediction, from 0 to 1.
-    label_range
+    label_range : tuple or None, default=None
         Smallest and largest label that was given to fit; None in files that do not know. See `labels_known`.
-    last_rows
+    last_rows : dict, optional
         Last training rows of each series.
     training : TrainingRecord
         How the training went.

@@ -45,17 +45,17 @@ class LinearPart:
 
     Parameters
     ----------
-    mean, low, high
+    mean, low, high : float
         Mean and range of the training labels; the mean stands in for f before a series' first label.
-    constant, of_last
+    constant, of_last : float
         The constant, and the coefficient a of the last label.
-    of_changes
+    of_changes : array
         Coefficients b of the last changes of the label, the latest first: (L,).
-    of_inputs
+    of_inputs : array
         Coefficients c of the inputs now, one row ago, ...: (lags + 1, D), without rows if inputs are unseen.
-    ridge
+    ridge : float, default=0.0
         The penalty it was fitted with.
-    input_low, input_high
+    input_low, input_high : array or None, default=None
         Bounds of the inputs: (D,); None in files from before there were any.
 
     Examples

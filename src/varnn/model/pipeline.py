@@ -43,19 +43,19 @@ class FeaturePipeline:
 
     Parameters
     ----------
-    scaling
+    scaling : Scaling
         Of all inputs the network sees, and of its target.
     fill, initial_inputs
         What stands in for missing inputs, and for those before a series' first value: (D,).
-    use_inputs
+    use_inputs : bool, default=True
         Whether the table's inputs are seen, or left out as of no use.
-    calendar
+    calendar : tuple of Cycle, default=()
         Cycles of the calendar that are inputs.
-    linear
+    linear : LinearPart or None, default=None
         The linear part, or None.
-    peers
+    peers : bool, default=False
         Whether a row sees the other series; needs a linear part.
-    labels
+    labels : LabelFilter or None, default=None
         Which labels later rows are predicted from; None takes all. Comes with a linear part, as a network
         alone forgets a label after a window.
 
@@ -298,9 +298,9 @@ class PipelineStream:
 
     Parameters
     ----------
-    pipeline
+    pipeline : FeaturePipeline
         What to do.
-    n_series, n_inputs
+    n_series, n_inputs : int
         Series in step, and inputs a row comes with.
     """
 

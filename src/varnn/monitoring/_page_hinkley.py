@@ -116,15 +116,15 @@ def follow(track: Track, value: Number, warm_up: int, memory: int, arithmetic: A
 
     Parameters
     ----------
-    track
+    track : Track
         What is known so far.
-    value
+    value : Number
         The next value, finite.
-    warm_up
+    warm_up : int
         Values that are only learned from: the sums stay zero.
-    memory
+    memory : int
         Values after which mean, spread and colour forget, by 1 / memory a value.
-    arithmetic
+    arithmetic : Arithmetic
         :data:`FLOATS` or :data:`ARRAYS`.
 
     Examples

@@ -27,7 +27,7 @@ def findings(diagnosis: Diagnosis) -> list[str]:
 
     Parameters
     ----------
-    diagnosis
+    diagnosis : Diagnosis
         What was measured.
 
     Examples

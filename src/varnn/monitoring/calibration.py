@@ -20,20 +20,20 @@ class Calibration:
 
     Parameters
     ----------
-    levels, coverage
+    levels, coverage : array
         Nominal levels, rising, and the share of labels within the intervals of each.
-    edges, density
+    edges, density : array
         Probabilities that the bounds stand for, with 0 and 1 at the ends, and how often labels fall
         between neighbouring ones, in units of how often they should: the histogram of the probability
         integral transform. Flat is right; high ends mean intervals too narrow, a slope a bias.
-    watched
+    watched : float
         The level whose coverage is shown over time.
     spans, span_coverage
         Up to 20 spans of time, those of all series together: the first row of each, counted from the start
         of a series, and the coverage at the watched level within it.
-    chance
+    chance : float
         How far the coverage of a span may lie off its level by chance, 19 times in 20.
-    width
+    width : array
         Mean width of the intervals of each level, in the target's units.
     """
 
@@ -61,15 +61,15 @@ def calibrate(
 
     Parameters
     ----------
-    target
+    target : array
         Labels, (n_rows,), NaN where missing.
-    lower, upper
+    lower, upper : array
         Bounds, (n_rows, n_levels).
-    levels
+    levels : sequence of float
         Nominal level of each column, rising.
-    watched
+    watched : float, default=0.9
         The level to follow over time, one of ``levels``.
-    position
+    position : array or None, default=None
         Number of each row in its series; None for one series.
 
     Examples

@@ -20,11 +20,11 @@ def autocorrelation(values: npt.NDArray[Any], lags: Ints, starts: Ints) -> tuple
 
     Parameters
     ----------
-    values
+    values : array
         One value per row, NaN where missing.
-    lags
+    lags : Ints
         Rows between the two values of a pair, each at least 1.
-    starts
+    starts : Ints
         Row at which each series begins, and the number of rows at the end.
 
     Examples
@@ -45,7 +45,7 @@ def cross_correlation(
     ----------
     values, lags, starts
         As for :func:`autocorrelation`; a lag of 0 is the input of the same row.
-    inputs
+    inputs : array
         One column per input, (n_rows, n_inputs), NaN where missing.
 
     Returns
@@ -67,9 +67,9 @@ def ljung_box(correlations: DoubleArray, pairs: DoubleArray, count: int) -> tupl
 
     Parameters
     ----------
-    correlations, pairs
+    correlations, pairs : array
         As :func:`autocorrelation` gives them, for lags 1, 2, ... in turn.
-    count
+    count : int
         Number of known values.
 
     Returns

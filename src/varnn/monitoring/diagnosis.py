@@ -42,34 +42,34 @@ class Diagnosis:
 
     Parameters
     ----------
-    n_rows, n_known
+    n_rows, n_known : int
         Rows, and those with a known innovation.
-    seconds_per_row
+    seconds_per_row : int or None
         Usual time between rows, or None without a calendar.
-    mean, deviation
+    mean, deviation : float
         Of the innovations, in the target's units.
-    excess_kurtosis, tail_index, worst_share
+    excess_kurtosis, tail_index, worst_share : float
         How heavy the tails are: 0 for a Gaussian; Hill's index, where moments above it do not exist; and
         the share of the squared error that one row in a hundred makes up (0.08 for a Gaussian).
     lags, autocorrelation, size_autocorrelation
         Autocorrelation of the innovations and of their absolute values, at each lag in rows. A day and a
         week are among the lags if the rows have a calendar.
-    band
+    band : array
         Bound that white noise keeps to at 19 of 20 lags, for each lag.
-    ljung_box, ljung_box_p
+    ljung_box, ljung_box_p : array
         Statistic and p value over all lags up to each, for the lags without a gap from 1 on.
-    inputs
+    inputs : tuple of InputLink
         Correlation with the inputs, strongest first.
-    hours
+    hours : Hours or None
         By hour of the day, or None.
-    memory
+    memory : MemoryMap or None
         The memory over time, or None.
-    calibration
+    calibration : Calibration or None, default=None
         What intervals kept of what they promised, or None.
-    events
+    events : tuple of Event, default=()
         Changes along the rows, as :func:`varnn.monitoring.monitor.detect` finds them: 1 in 20 panels where
         nothing changes has one by chance.
-    findings
+    findings : tuple of str, default=()
         What is worth knowing, one sentence each.
 
     Examples

@@ -59,17 +59,17 @@ def diagnose(
 
     Parameters
     ----------
-    innovations
+    innovations : array
         Label less prediction of each row of the panel, NaN where missing.
-    panel
+    panel : Panel
         The rows, for their inputs, times and series.
-    memory
+    memory : array or None, default=None
         Memory state of each row, (n_rows, n_units).
-    covered
+    covered : array or None, default=None
         Whether each row's label lay within its interval, NaN where unknown.
-    calibration
+    calibration : Calibration or None, default=None
         What the intervals kept of what they promised, as `varnn.monitoring.calibration` gives it.
-    lags, input_lags
+    lags, input_lags : int
         Rows to look back for correlation of the innovations with themselves and with the inputs.
 
     Examples

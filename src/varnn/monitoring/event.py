@@ -10,15 +10,15 @@ class Event(NamedTuple):
 
     Parameters
     ----------
-    kind
+    kind : Kind
         ``"level shift"``, ``"variance change"`` or ``"coverage lost"``.
-    series
+    series : int
         Number of the series, from 0.
-    row
+    row : int
         Row at which it was noticed, from 0.
-    began
+    began : int
         Row at which it seems to have begun.
-    size
+    size : float
         A level shift: how far the mean moved, in the innovations' units. A variance change: the ratio of
         the new spread to the old. Coverage lost: share of rows covered since it began, less the nominal one.
 

@@ -55,15 +55,15 @@ class Monitor:
 
     Parameters
     ----------
-    n_series
+    n_series : int, default=1
         Series watched in step.
-    coverage
+    coverage : float or None, default=None
         Nominal level of the intervals, such as 0.9; None when there are none to watch.
-    false_alarms
+    false_alarms : float, default=1 / 10000
         False alarms to accept per row of each series, all kinds of event together.
-    warm_up
+    warm_up : int, default=100
         Rows to learn from, at the start of a series and after an event, before it is watched.
-    memory
+    memory : int, default=1000
         Rows over which level and spread are forgotten. A drift slower than this passes unnoticed.
 
     Examples
@@ -107,9 +107,9 @@ class Monitor:
 
         Parameters
         ----------
-        innovations
+        innovations : array
             Label less prediction: a number, or (n_series,). NaN where the label is missing.
-        covered
+        covered : array or None, default=None
             Whether the label lay within its interval, likewise; NaN or None where there is none.
 
         Returns
@@ -265,12 +265,12 @@ def detect(
 
     Parameters
     ----------
-    innovations
+    innovations : array
         Label less prediction of each row, series end to end, (n_rows,).
-    starts
+    starts : array or None, default=None
         Row at which each series begins, and the number of rows at the end, as ``panel.starts``;
         None is one series.
-    covered
+    covered : array or None, default=None
         Whether each row's label lay within its interval.
     coverage, false_alarms, warm_up, memory
         As for :class:`Monitor`.

@@ -26,9 +26,9 @@ class PredictionTrace:
     ----------
     panel, prediction
         The rows, and the prediction of each: (n_rows,), NaN where there is none.
-    lower, upper
+    lower, upper : array or None, default=None
         Bounds at :data:`LEVELS`, (n_rows, n_levels); None without intervals.
-    memory
+    memory : array or None, default=None
         Memory each row was predicted with, (n_rows, n_units), or None.
 
     Examples

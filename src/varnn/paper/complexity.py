@@ -37,9 +37,9 @@ def table(dataset: str, *, batch: int = 128, repeats: int = 200) -> list[dict[st
 
     Parameters
     ----------
-    dataset
+    dataset : str
         Whose number of inputs to take.
-    batch, repeats
+    batch, repeats : int
         Rows of a step, and how often each model is timed, in turns.
     """
     torch = require("torch", extra="train", purpose="timing recurrent networks")

@@ -34,7 +34,7 @@ class Job:
     ----------
     dataset, protocol, model, seed
         A data set and a protocol by name, a variant or baseline by name, and its seed.
-    settings
+    settings : tuple, default=()
         Further settings of the model, as sorted pairs.
     """
 

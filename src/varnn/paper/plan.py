@@ -25,16 +25,16 @@ class Scope:
 
     Parameters
     ----------
-    tables, data
+    tables, data : sequence of str
         Tables and data sets, by name.
-    models
+    models : sequence of str or None, default=None
         Models to keep, by name; None keeps all.
-    seeds
+    seeds : int, default=3
         Seeds 2025, 2026, ... for models that draw.
-    quick
+    quick : bool, default=False
         A slice of a few minutes: linear rows everywhere; the rest on Appliances alone, with 3 epochs
         and 20 trees, so its figures are not the paper's.
-    trees
+    trees : int, default=500
         Trees of a forest, where fewer than the paper's 500 are wanted: they take hours on BIDMC and
         Beijing. The printed rows of Appliances always have 500.
     """

@@ -53,13 +53,13 @@ def run_all(
 
     Parameters
     ----------
-    jobs
+    jobs : sequence of Job
         Any number; one that is listed twice runs once. Those listed first start first.
-    cache
+    cache : Cache
         Where finished outcomes are kept and looked for.
-    workers
+    workers : int or None, default=None
         Processes; by default one per core. Each keeps to one thread.
-    on_done
+    on_done : callable or None, default=None
         Called for each outcome as it comes, cached ones first.
     """
     outcomes: Outcomes = {}

@@ -20,11 +20,11 @@ def card(fitted: Fitted, settings: Mapping[str, Any], horizon: int | None = None
 
     Parameters
     ----------
-    fitted
+    fitted : Fitted
         The model; ``fitted.training`` tells how the training went, as far as it was kept.
-    settings
+    settings : mapping
         Constructor settings by name.
-    horizon
+    horizon : int or None, default=None
         Rows ahead that it can forecast; None is what the settings say.
 
     Examples

@@ -54,13 +54,13 @@ def write(
 
     Parameters
     ----------
-    path
+    path : str or Path
         File to write; an existing one is replaced only when the new one is complete.
-    fitted
+    fitted : Fitted
         The model.
-    settings
+    settings : mapping
         Plain values (they must survive JSON) from which an equal estimator can be made again.
-    forecaster
+    forecaster : Forecaster or None, default=None
         What forecasts several rows ahead; None where nothing does.
     """
     tensors, facts = disassemble(fitted)

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from varnn._types import BoolArray, FloatArray
 from varnn.data.panel import Panel
+from varnn.estimator.details import flattened
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.protocols import Parts
 from varnn.model.calendar import has_times
@@ -34,13 +35,13 @@ def add_model(
 
     Parameters
     ----------
-    report
+    report : Report
         The page to add to.
     name, model
         The fitted model, and what to call it.
-    parts
+    parts : Parts
         The cut it was fitted on; its test rows are shown.
-    others
+    others : mapping or None, default=None
         Predictions of the scored rows by other models, to draw beside its own.
     """
     test = parts.test.latest(LOOKED_AT)
@@ -68,7 +69,7 @@ def add_model(
         "window used": model.fitted_.window,
         "epochs kept": ", ".join(map(str, model.fitted_.training.best_epoch)),
     }
-    report.add_facts("Configuration", {**trained, **model.get_params(deep=False)})
+    report.add_facts("Configuration", {**trained, **flattened(model.get_params(deep=False))})
 
 
 def worst_stretch(errors: npt.NDArray[Any], starts: npt.NDArray[Any], length: int) -> slice:

@@ -67,11 +67,11 @@ def page(comparison: Comparison, title: str, *, fitted: Mapping[str, VARNNRegres
 
     Parameters
     ----------
-    comparison
+    comparison : Comparison
         What was compared.
-    title
+    title : str
         What to call the data.
-    fitted
+    fitted : mapping or None, default=None
         Models by name, as fitted at the last origin: the best of them is looked at closely. None takes
         those that the comparison kept; without any, the page shows where the best model of all errs most.
     """

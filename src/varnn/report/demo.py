@@ -39,11 +39,11 @@ def run(
 
     Parameters
     ----------
-    made
+    made : Synthetic
         The stream, with its best possible predictions.
     epochs, seed
         How long to train (None: as long as the default does), and where weights and batches are drawn from.
-    on_epoch
+    on_epoch : callable or None, default=None
         Called after each epoch, for progress.
     """
     parts = evaluation.cut(made.panel)

@@ -26,7 +26,7 @@ def autocorrelation(diagnosis: Diagnosis) -> Figure:
 
     Parameters
     ----------
-    diagnosis
+    diagnosis : Diagnosis
         As :func:`varnn.monitoring.diagnostics.diagnose` gives it. Far lags, such as that of a week, stand
         apart at the right end.
 
@@ -60,9 +60,9 @@ def error_by_hour(diagnosis: Diagnosis, *, unit: str = "") -> Figure:
 
     Parameters
     ----------
-    diagnosis
+    diagnosis : Diagnosis
         Of rows whose time has hours.
-    unit
+    unit : str, default=""
         Unit of the target, for the axis.
 
     Examples
@@ -103,9 +103,9 @@ def memory_map(diagnosis: Diagnosis, *, events: Sequence[Event] = ()) -> Figure:
 
     Parameters
     ----------
-    diagnosis
+    diagnosis : Diagnosis
         Made with ``memory``.
-    events
+    events : sequence of Event, default=()
         Marked by a line each.
 
     Examples
@@ -129,12 +129,12 @@ def marked_innovations(
 
     Parameters
     ----------
-    rows, innovations
+    rows, innovations : array
         Rows to draw, as numbered in the events, and their innovations.
-    events
+    events : sequence of Event
         As a monitor or :func:`varnn.monitoring.monitor.detect` gives them; those outside the rows are left
         out.
-    unit
+    unit : str, default=""
         Unit of the target, for the axis.
 
     Examples
@@ -162,7 +162,7 @@ def calibration(diagnosis: Diagnosis) -> Figure:
 
     Parameters
     ----------
-    diagnosis
+    diagnosis : Diagnosis
         Of a model with intervals.
 
     Examples

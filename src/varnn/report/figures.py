@@ -77,7 +77,7 @@ def to_svg(figure: Figure, alt: str, *, alone: bool = False) -> str:
     ----------
     figure, alt
         The figure, and its description.
-    alone
+    alone : bool, default=False
         Write it for a file of its own instead of a page's text.
     """
     import matplotlib
@@ -123,7 +123,7 @@ def scores(
     ----------
     names, pooled
         Models, best first, and the length of their bars.
-    singles
+    singles : sequence of sequence of float
         For each model its figures by seed or by origin; a line spans them.
     """
     figure, (axes,) = new_figure(height=0.9 + 0.42 * len(names))
@@ -145,9 +145,9 @@ def learning_curve(history: Sequence[Mapping[str, float]], *, best_epochs: Seque
 
     Parameters
     ----------
-    history
+    history : sequence
         As a fitted model has it: one line per epoch and member.
-    best_epochs
+    best_epochs : sequence of int, default=()
         The epoch whose weights were kept, of each member: a dot.
     """
     figure, (axes,) = new_figure()
@@ -185,12 +185,12 @@ def ratios(
 
     Parameters
     ----------
-    panels
+    panels : mapping
         Title of a panel -> name of a line -> place on the x axis -> ratios there; the line runs through
         their geometric means, and upright strokes span them.
-    strong
+    strong : sequence of str, default=()
         Lines to bring out, each narrower than the one before: those that coincide all show.
-    across, unit
+    across, unit : str
         Names of the axes.
     """
     columns = 4

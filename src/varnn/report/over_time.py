@@ -74,17 +74,17 @@ def predictions(
 
     Parameters
     ----------
-    places
+    places : Values
         Where each row stands: its number or its time.
     truth, predicted
         Labels, and predictions by the name of the model.
-    band
+    band : tuple or None, default=None
         Bounds of the first model's 90 % intervals.
-    marks
+    marks : sequence of Mark, default=()
         Changes to mark.
-    unit
+    unit : str, default=""
         Name of the target.
-    zoom
+    zoom : slice or None, default=None
         Rows to draw again, larger: all rows are then drawn above, and these below.
     """
     if zoom is None:
@@ -174,9 +174,9 @@ def innovations(
 
     Parameters
     ----------
-    places, errors
+    places, errors : Values
         Where each row stands, and its error; NaN where missing.
-    correlations, band
+    correlations, band : Values
         Autocorrelation at lags 1, 2, ..., and the bound that white noise keeps to.
     marks, unit
         Changes to mark; name of the target.

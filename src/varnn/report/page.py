@@ -61,9 +61,9 @@ class Report:
 
     Parameters
     ----------
-    title, subtitle
+    title, subtitle : str
         Head of the page.
-    summary
+    summary : str
         What the reader should take away, in a sentence or two.
 
     Examples

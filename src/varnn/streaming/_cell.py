@@ -135,9 +135,9 @@ class CellStream:
     ----------
     architecture, matrices, window
         The cell and the length of a window.
-    n_series
+    n_series : int
         Series in this block, n below.
-    scratch
+    scratch : Scratch
         Buffers for that many series.
     """
 
@@ -228,9 +228,9 @@ class CellStream:
 
         Parameters
         ----------
-        label
+        label : object
             In scaled units: a finite number or (n,); None where no series has one.
-        missing
+        missing : array or None, default=None
             Shape (n,): series without a label, whose memory is held; None if there are none.
         """
         if self._activation is not None:  # needs no label

@@ -89,14 +89,14 @@ class Journal:
 
     Parameters
     ----------
-    path
+    path : str or Path
         The file; made if it is not there.
-    model
+    model : str
         Fingerprint of the model whose streams these are; the file of another is refused.
-    synchronous
+    synchronous : bool, default=True
         Whether each group is also brought to the disk itself: then answers outlive a loss of power, and not
         only the death of the process.
-    first
+    first : callable or None, default=None
         What to do once the file is locked, before it is opened.
 
     Examples

@@ -19,7 +19,7 @@ class Streams(dict[str, Stream]):
 
     Parameters
     ----------
-    model
+    model : object
         A fitted ``VARNNRegressor``, or its ``fitted_``.
 
     Examples

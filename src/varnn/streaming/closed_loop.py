@@ -39,9 +39,9 @@ def continue_from_training(model: Fitted, panel: Panel) -> FloatArray:
 
     Parameters
     ----------
-    model
+    model : Fitted
         A fitted model, which keeps the last training rows of each series.
-    panel
+    panel : Panel
         The rows; their target is not looked at.
     """
     pieces = []

@@ -52,22 +52,22 @@ class Store:
 
     Parameters
     ----------
-    model
+    model : object
         A fitted ``VARNNRegressor``, or its ``fitted_``.
-    path
+    path : str or Path or None, default=None
         File to keep everything in and to go on from; None for memory alone. A snapshot of ``Streams`` or
         ``LinkedStreams`` there, as earlier versions wrote it, is taken over.
-    in_memory
+    in_memory : int, default=1000
         Series held in memory, where there is a file.
-    most_series
+    most_series : int or None, default=None
         Series taken; messages of more are refused. None is 100,000, or 10,000 where all are in memory.
-    answers
+    answers : int, default=1000
         Answers kept for each series, at least, for messages that are sent again.
-    most_together
+    most_together : int, default=10000
         Messages in a list.
-    watch
+    watch : mapping or None, default=None
         Settings of ``Stream.watch``, for answers to have ``events``; None not to watch.
-    synchronous
+    synchronous : bool, default=True
         Whether answers outlive a loss of power, too.
 
     Examples
@@ -134,10 +134,10 @@ class Store:
 
         Parameters
         ----------
-        message
+        message : object
             An object as `varnn.streaming.messages` has it, with ``seq`` or ``key`` where it may be sent
             again.
-        text
+        text : str or None, default=None
             The same as JSON, if at hand.
         """
         if not isinstance(message, dict):

@@ -47,13 +47,13 @@ class Stream:
 
     Parameters
     ----------
-    model
+    model : object
         A fitted ``VARNNRegressor``, or its ``fitted_``.
-    n_series
+    n_series : int or None, default=None
         None for one series: x is (D,), y a number. Otherwise n series in step: (n, D) and (n,).
-    forecaster
+    forecaster : Forecaster or None, default=None
         What looks several rows ahead, if anything does; a ``VARNNRegressor`` brings its own.
-    workspace
+    workspace : Workspace or None, default=None
         Weights and buffers to share with other streams of the model, all in one thread; None for its own.
 
     Examples
@@ -112,16 +112,16 @@ class Stream:
 
         Parameters
         ----------
-        x
+        x : array or mapping
             Inputs in the order of ``model.feature_names_in_``, or (one series) a mapping by name:
             (D,) for one series, (n, D) for a fleet. Missing inputs (NaN, None) are filled as in
             ``model.predict``: with ``fill="forward"`` by the last value known of that series, before any by
             the mean of the training rows; with "zero" by 0. With "none" they are refused, and with
             "interpolate", too: it would have to know the value after the gap.
-        time
+        time : object or None, default=None
             Time of x, as `varnn.data.timestamps.timestamp` reads it; later than that of the last row
             observed. Needed by a model that sees the time of day or week.
-        interval
+        interval : float or sequence of float or None, default=None
             Level, or levels, of intervals to give with the prediction.
 
         Returns
@@ -193,11 +193,11 @@ class Stream:
 
         Parameters
         ----------
-        horizon
+        horizon : int or None, default=None
             Rows ahead; None is the ``horizon`` the model was fitted with.
-        inputs
+        inputs : array or None, default=None
             Coming values of the inputs known in the future: (H, inputs), for a fleet (n, H, inputs).
-        interval
+        interval : float or sequence of float or None, default=None
             Level, or levels, of intervals.
         """
         if self.forecaster is None or self._recent is None:
@@ -212,7 +212,7 @@ class Stream:
 
         Parameters
         ----------
-        coverage
+        coverage : float or None, default=None
             Level of intervals, such as 0.9, to watch the coverage of; they need not be asked for.
         settings
             Those of :class:`~varnn.monitoring.monitor.Monitor`: ``false_alarms``, ``warm_up``, ``memory``.

@@ -41,15 +41,15 @@ class HorizonFeatures:
 
     Parameters
     ----------
-    panel
+    panel : Panel
         The rows with their labels, in the target's units.
-    seen
+    seen : array
         What the network sees of each: (N, D).
-    known
+    known : array of int
         Columns of ``seen`` that are known in the future.
-    given
+    given : int
         Columns of ``seen`` that come from the table, the first ones.
-    mean
+    mean : float
         Of the training labels: stands in for a last label where there is none yet.
     """
 
@@ -141,13 +141,13 @@ class DirectPart:
 
     Parameters
     ----------
-    weights, constants
+    weights, constants : array
         Of regressors within their range: (H - 1, F) and (H - 1,), in the target's units.
-    low, high
+    low, high : array
         The range of each regressor in training: (F,).
-    scales
+    scales : array
         Usual size of what each regression leaves, on training rows: (H - 1,).
-    mean
+    mean : float
         Of the training labels.
     """
 

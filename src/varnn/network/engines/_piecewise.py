@@ -214,11 +214,11 @@ def memory_pass(
 
     Parameters
     ----------
-    z, labels
+    z, labels : array
         (B, w, K) and (B, w); NaN is a missing label.
-    table, sums
+    table, sums : array
         Work space, (M + 2, 2, K) each.
-    memory, fusion_bias, readout, readout_bias, error, error_bias
+    memory, fusion_bias, readout, readout_bias, error, error_bias : array
         W_m (M, K), b (K,), w_o (K,), b_o (1,), w and b (M,); after them the places for their gradients.
     """
     breaks = break_points(error, error_bias)

@@ -44,9 +44,9 @@ def step(model: Fitted, description: str = "") -> "onnx.ModelProto":
 
     Parameters
     ----------
-    model
+    model : Fitted
         Any fitted model whose series do not see each other.
-    description
+    description : str, default=""
         Text to keep in the file.
     """
     pipeline, scaling = model.pipeline, model.pipeline.scaling
