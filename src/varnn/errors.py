@@ -133,7 +133,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """
     known = list(names)
     close = difflib.get_close_matches(name, known, n=1)
-    listed = ", ".join(repr(one) for one in known[:10]) + (", ..." if len(known) > 10 else "")
+    listed = ", ".join(repr(one) for one in known[:20]) + (", ..." if len(known) > 20 else "")
     hint = f"Did you mean {close[0]!r}? " if close else ""
     return f"{hint}There are: {listed}."
 

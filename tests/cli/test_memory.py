@@ -41,7 +41,6 @@ def peak(*words: str | Path) -> int:
     return int(done.stdout)
 
 
-SHORT_LEARNING = {**(VARNNRegressor.__init__.__kwdefaults__ or {}), "details": Details(max_rows=200)}
 MODELS = {
     "paper": VARNNRegressor.paper("RM", epochs=1, hidden_size=4),
     # Without what takes a minute a million rows, and no more memory: a readout that adapts.
@@ -128,7 +127,7 @@ def test_rows_that_are_not_learnt_from_are_let_go_before_learning(
 
     monkeypatch.setattr(_table, "read", noted)
     monkeypatch.setattr(VARNNRegressor, "fit", checked)
-    monkeypatch.setattr(VARNNRegressor.__init__, "__kwdefaults__", SHORT_LEARNING)
+    monkeypatch.setitem(Details.__init__.__kwdefaults__, "max_rows", 200)
     output = [] if command == "compare" else ["-o", str(tmp_path / "out")]
     words = [command, str(tmp_path / "data.csv"), "--target", "y", *output, *options.split()]
     done = CliRunner().invoke(app, words)

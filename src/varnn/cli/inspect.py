@@ -63,7 +63,7 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "training curve": _curve(losses),
         "one streamed step": f"{_latency(model):.1f} microseconds here",
         "file": f"{path.stat().st_size / 1e3:.0f} kB",
-        "settings": {name: one for name, one in settings.items() if one is not None},
+        "settings": settings,
         "card": read_card(path),
     }
 

@@ -8,7 +8,7 @@ import numpy as np
 from varnn.data.preparation import FILLS, SCALES
 from varnn.data.rules import Rule, choice, either, flag, listed, names, number, optional, text, whole
 from varnn.errors import ConfigError, ModelFileError
-from varnn.estimator.details import Details
+from varnn.estimator.details import MOVED, Details
 from varnn.model.adaptation import LEAST_FORGETTING
 from varnn.model.calendar import CYCLES
 from varnn.network.cell import VARIANTS, MemoryActivation, Residual
@@ -28,7 +28,9 @@ _FLAT: dict[str, Rule] = {
         either(choice("auto"), listed(choice(*CYCLES), f"a list of some of {list(CYCLES)}, each once"))
     ),
     "peers": flag,
-    "adapt": optional(choice("constant-gain")),
+    "adapt": Rule(
+        "'constant-gain' (which was called 'rls'), or None", lambda one: one in ("constant-gain", None)
+    ),
     "intervals": flag,
     "horizon": whole(1),
     "known_inputs": optional(names),
@@ -58,7 +60,6 @@ _DETAILS: dict[str, Rule] = {
     "max_rows": optional(whole(1)),
     "engine": text,  # names are those of the registry, which a fit asks: it needs torch
 }
-_NEW_NAMES = {"graded": "loss_rows", "averaging": "weight_ema"}  # old -> new, of settings in files
 _NEW_VALUES = {("adapt", "rls"): "constant-gain"}
 
 
@@ -75,15 +76,43 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     """
     _check(_FLAT, settings)
     if settings["details"] is not None:
-        _check(_DETAILS, settings["details"].get_params())
+        _check(_DETAILS, settings["details"].get_params(), "details.")
     if settings["peers"] and not settings["linear"]:
         raise ConfigError("peers=True needs linear=True: a row sees what the linear part left to its peers.")
 
 
-def _check(rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
+def checked_details(details: Any) -> Details:
+    """Details as given, or the default ones for None; other things are refused."""
+    if wrong := _FLAT["details"].broken("details", details):
+        raise ConfigError(wrong)
+    return Details() if details is None else details
+
+
+def _check(rules: Mapping[str, Rule], values: Mapping[str, Any], where: str = "") -> None:
     for name, value in values.items():
-        if name in rules and (wrong := rules[name].broken(name, value)):
+        if name in rules and (wrong := rules[name].broken(f"{where}{name}", value)):
             raise ConfigError(wrong)
+
+
+def with_details(params: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters to set, those of the details (``details__patience``) put together; unknown ones are refused.
+
+    Examples
+    --------
+    >>> with_details({"details__patience": 3}, {"details": None, "details__patience": 8})
+    {'details': Details(patience=3)}
+    """
+    for name in params:
+        if name not in known and not name.startswith("details__"):
+            raise ConfigError(
+                f"Invalid parameter {name!r} of VARNNRegressor. Valid parameters are: {[*known]}."
+            )
+    flat = {name: value for name, value in params.items() if not name.startswith("details__")}
+    seldom = {name.removeprefix("details__"): value for name, value in params.items() if name not in flat}
+    if not seldom:
+        return flat
+    details = checked_details(flat.get("details", known["details"]))
+    return {**flat, "details": details.changed(**seldom)}
 
 
 def settings_of_file(settings: Mapping[str, Any], path: object) -> dict[str, Any]:
@@ -91,7 +120,7 @@ def settings_of_file(settings: Mapping[str, Any], path: object) -> dict[str, Any
 
     Files from before there were ``details`` hold all settings side by side, some under earlier names.
     """
-    named = {_NEW_NAMES.get(name, name): value for name, value in settings.items()}
+    named = {MOVED.get(name, name): value for name, value in settings.items()}
     for (name, old), new in _NEW_VALUES.items():
         if named.get(name) == old:
             named[name] = new

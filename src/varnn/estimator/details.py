@@ -1,9 +1,11 @@
 """Settings that are seldom changed, in one record."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from functools import wraps
+from typing import Any, Literal, ParamSpec
 
+from varnn.errors import ConfigError
 from varnn.estimator import defaults
 from varnn.network.cell import MemoryActivation, Residual
 
@@ -71,20 +73,28 @@ class Details:
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def changed(self, **changes: Any) -> "Details":
-        """The same but for some fields."""
+        """The same but for some fields; unknown ones are refused as scikit-learn refuses parameters."""
+        for name in changes:
+            if name not in NAMES:
+                raise ConfigError(
+                    f"Invalid parameter {name!r} for the details. Valid parameters are "
+                    f"{[f'details__{one}' for one in NAMES]}."
+                )
         return replace(self, **changes)
 
     def __repr__(self) -> str:
         given = [
             f"{one.name}={getattr(self, one.name)!r}"
             for one in fields(self)
-            if getattr(self, one.name) != one.default
+            if repr(getattr(self, one.name)) != repr(one.default)  # of arrays, too
         ]
         return f"Details({', '.join(given)})"
 
 
+# Parameters of the estimator that were, or were called otherwise -> fields of its details.
+MOVED = {"graded": "loss_rows", "averaging": "weight_ema"}
 NAMES = tuple(one.name for one in fields(Details))
-PUBLISHED = Details(
+_PUBLISHED = Details(
     memory_size=None,
     loss_rows=1,
     batch_size=128,
@@ -94,6 +104,21 @@ PUBLISHED = Details(
     gradient_clip=None,
     max_rows=None,
 )
+
+
+def published(variant: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of the paper's models but for some changes, of the estimator and of its details alike.
+
+    Examples
+    --------
+    >>> published("RM", {"loss_rows": 2})["details"].loss_rows
+    2
+    """
+    flat = {**defaults.PUBLISHED, "variant": variant, **changes}
+    if flat.pop("details", None) is not None:
+        raise ConfigError("paper() has details of its own; change them by name: paper('RM', loss_rows=2).")
+    seldom = {name: flat.pop(name) for name in NAMES if name in flat}
+    return {**flat, "details": _PUBLISHED.changed(**seldom)}
 
 
 def flattened(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,3 +132,23 @@ def flattened(settings: Mapping[str, Any]) -> dict[str, Any]:
     details = settings.get("details") or Details()
     plain = {name: value for name, value in settings.items() if name != "details"}
     return {**plain, **details.get_params()}
+
+
+_P = ParamSpec("_P")
+
+
+def pointing_to_details(constructor: Callable[_P, None]) -> Callable[_P, None]:
+    """Let a constructor say of settings that are fields of the details where they are."""
+
+    @wraps(constructor)
+    def checked(*arguments: _P.args, **settings: _P.kwargs) -> None:
+        for name in settings:
+            field = MOVED.get(name, name)
+            if field in NAMES:
+                raise TypeError(
+                    f"VARNNRegressor() got an unexpected keyword argument {name!r}: it is one of the details "
+                    f"now. Give details=Details({field}=...)."
+                )
+        constructor(*arguments, **settings)
+
+    return checked

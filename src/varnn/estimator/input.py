@@ -235,7 +235,7 @@ def latest_rows(panel: Panel, most: int | None) -> Panel:
         return panel
     kept = panel.latest(most)
     logger.warning(
-        "looking at the latest %s of %s rows: max_rows takes more.",
+        "looking at the latest %s of %s rows: Details(max_rows=...) takes more.",
         f"{len(kept):,}",
         f"{len(panel):,}",
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,8 @@ from varnn.errors import DataError, require
 from varnn.estimator import _forecast, _frames, defaults
 from varnn.estimator._forecast import Method
 from varnn.estimator._history import reporter
-from varnn.estimator._settings import check_settings, plain_settings
-from varnn.estimator.details import NAMES, PUBLISHED, Details
+from varnn.estimator._settings import check_settings, checked_details, plain_settings, with_details
+from varnn.estimator.details import NAMES, Details, pointing_to_details, published
 from varnn.estimator.input import (
     RowSeries,
     check_fit_arguments,
@@ -121,10 +121,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         What looks ``horizon`` rows ahead; None with a horizon of 1.
     history_ : list of dict
         One line per epoch (and member): epoch, loss, validation_loss, learning_rate, seconds.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : array of str
-        Names of the inputs, when they came with names.
+    n_features_in_, feature_names_in_ : int, array of str
+        Number of inputs, and their names, when they came with some.
 
     Examples
     --------
@@ -138,6 +136,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     True
     """
 
+    @pointing_to_details
     def __init__(
         self,
         variant: Variant = defaults.VARIANT,
@@ -197,17 +196,18 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         >>> model.variant, model.window, model.hidden_size, model.linear, model.details.memory_activation
         ('ARM', 5, 128, False, 'tanh')
         """
-        seldom = {name: changes.pop(name) for name in NAMES if name in changes}
-        details = changes.pop("details", PUBLISHED).changed(**seldom)
-        return cls(**{**defaults.PUBLISHED, "variant": variant, "details": details, **changes})
+        return cls(**published(variant, changes))
 
     def set_params(self, **params: Any) -> VARNNRegressor:
         """Set parameters by name, as scikit-learn does; ``details__patience`` is a field of the details."""
-        seldom = {name[9:]: params.pop(name) for name in list(params) if name.startswith("details__")}
-        super().set_params(**params)
-        if seldom:
-            self.details = self._details.changed(**seldom)
-        return self
+        return cast(VARNNRegressor, super().set_params(**with_details(params, self.get_params())))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name, and those of the details as ``details__patience``."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep and isinstance(self.details, Details | None):
+            params |= {f"details__{name}": one for name, one in self._details.get_params().items()}
+        return params
 
     def fit(
         self,
@@ -231,7 +231,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         series : RowSeries or None, default=None
             Series of each row; None means one series. Not given with a panel.
         validation : Panel or None, default=None
-            Rows to pick the best epoch on, instead of the last ``validation_fraction`` of each series.
+            Rows to choose on, instead of the last ``validation_fraction`` of each series.
         on_epoch : callable or None, default=None
             Called after each epoch with its line of ``history_``.
         stop : Event or None, default=None
@@ -487,7 +487,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     @property
     def _details(self) -> Details:
-        return Details() if self.details is None else self.details
+        return checked_details(self.details)
 
     def _panel(self, X: Any, y: Any, series: RowSeries = None) -> Panel:
         """The rows to predict, of a model that is fitted."""

@@ -62,7 +62,11 @@ class Backtest:
         steps : sequence of int, default (1, 3, 6, 12, 24)
             Steps to show; those beyond the horizon are left out.
         """
-        shown = [one for one in steps if one <= self.horizon]
+        shown = [one for one in steps if 1 <= one <= self.horizon]
+        if not shown:
+            raise ConfigError(
+                f"steps must hold some from 1 to {self.horizon}, the horizon; got {list(steps)}."
+            )
         last = self.mse["persistence"]
         lines = []
         for name, errors in self.mse.items():

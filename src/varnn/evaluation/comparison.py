@@ -19,6 +19,7 @@ from varnn import baselines
 from varnn._types import BoolArray, FloatArray
 from varnn.data import allocator
 from varnn.data.panel import Panel
+from varnn.data.rules import whole
 from varnn.errors import ConfigError, check_choice
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.metrics import DEFAULT, check_names, mse, needs
@@ -126,8 +127,10 @@ def compare(
     >>> len(table.truth), len(table.of("arx-lr")[0].mse_by_origin)
     (400, 4)
     """
-    if seeds < 1:
-        raise ConfigError(f"seeds must be at least 1; got {seeds}.")
+    for setting, value in (("seeds", seeds), ("origins", origins)):
+        if wrong := whole(1).broken(setting, value):
+            raise ConfigError(wrong)
+    named = _named(models)
     asked, levels = check_names(metrics), check_levels(interval)
     if len(levels) != 1:
         raise ConfigError(f"metrics of intervals are about one level; got interval={interval!r}. Give one.")
@@ -137,8 +140,7 @@ def compare(
     blocks = [_block(one) for one in cuts]
     scores: list[Score] = []
     kept: dict[str, Model] = {}
-    for model in models:
-        name, make = model if isinstance(model, tuple) else (model, _maker(model))
+    for name, make in named:
         for seed in range(2025, 2025 + (1 if name in DETERMINISTIC else seeds)):
             score = partial(score_blocks, name, seed, asked=asked, level=level)
             predictions, seconds = [], []
@@ -233,6 +235,25 @@ def _cuts(panel: Panel, protocol: ProtocolName, origins: int, parts: Parts | Non
             f"got origins={origins}. Leave one of the two out."
         )
     return rolling(panel, origins)
+
+
+def _named(models: Any) -> list[tuple[str, Callable[[int], Model]]]:
+    """Read the models of a comparison: names, or pairs of a name and what makes one from a seed."""
+    found: list[tuple[str, Callable[[int], Model]]] = []
+    for one in [models] if isinstance(models, str) else models:
+        pair = (one, _maker(one)) if isinstance(one, str) else one
+        if not (
+            isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) and callable(pair[1])
+        ):
+            raise ConfigError(
+                "models must be names, or pairs of a name and a function from a seed to a model, such as "
+                f"('mine', lambda seed: VARNNRegressor(random_state=seed)); got {type(one).__name__}."
+            )
+        found.append(pair)
+    names = [name for name, _ in found]
+    if not found or len(set(names)) < len(names):
+        raise ConfigError(f"models must be one or more, each under a name of its own; got {names}.")
+    return found
 
 
 def _maker(name: str) -> Callable[[int], Model]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ ARGUMENTS: dict[str, str] = {
 
 METRICS: dict[str, Callable[..., float]] = {}  # by name, in the order of this file
 DEFAULT = ("rmse", "mae", "skill")  # what tables show unless they are told
+
+# Keys of a table's line that are no metrics.
+RESERVED = ("model", "seeds", "scaled_mse", "spread", "median_series_mse", "seconds")
 
 _Function = TypeVar("_Function", bound=Callable[..., float])
 
@@ -62,6 +65,8 @@ def metric(function: _Function) -> _Function:
             f"a metric is a function of {list(ARGUMENTS)}; {name} takes {unknown[0]!r}, too. "
             "Take only what is listed."
         )
+    if name in RESERVED:
+        raise ConfigError(f"{name!r} is a column of every table. Give your metric another name.")
     if name in METRICS and METRICS[name].__module__ != function.__module__:
         raise ConfigError(f"there is a metric {name!r} already. Give yours another name.")
     METRICS[name] = function
@@ -90,7 +95,7 @@ def check_names(names: str | Iterable[str]) -> tuple[str, ...]:
     Parameters
     ----------
     names : str or iterable of str
-        One name, or several.
+        One name, several with commas between them, or a list of names, or of the functions themselves.
 
     Examples
     --------
@@ -100,13 +105,24 @@ def check_names(names: str | Iterable[str]) -> tuple[str, ...]:
     Traceback (most recent call last):
     varnn.errors.ConfigError: there is no metric 'meae'. Did you mean 'mae'? There are: 'mse', ...
     """
-    asked = tuple(dict.fromkeys([names] if isinstance(names, str) else names))
+    given = names.split(",") if isinstance(names, str) else names
+    if not isinstance(given, Iterable):
+        raise ConfigError(f"metrics must be names of metrics; got {names!r}.")
+    asked = tuple(dict.fromkeys(_name(one) for one in given))
     if not asked:
         raise ConfigError(f"metrics must name at least one metric; got none. {nearest('', METRICS)}")
     for name in asked:
         if name not in METRICS:
-            raise ConfigError(f"there is no metric {name!r}. {nearest(str(name), METRICS)}")
+            raise ConfigError(f"there is no metric {name!r}. {nearest(name.lower(), METRICS)}")
     return asked
+
+
+def _name(one: Any) -> str:
+    """Name of a metric that may be given as the function itself."""
+    name = getattr(one, "__name__", "")
+    if callable(one) and METRICS.get(name) is one:
+        return str(name)
+    return one.strip() if isinstance(one, str) else repr(one)
 
 
 @metric

@@ -124,7 +124,7 @@ def _beside_simple_models(fitted: Fitted, review: Review, validation: Panel) -> 
     if errors[best] < errors["model"]:
         logger.warning(
             "on the validation rows %s is better than the model: mean squared error %.4g against %.4g.",
-            best,
+            "the linear part alone" if best == "linear part" else best,
             errors[best],
             errors["model"],
         )

@@ -1,8 +1,9 @@
 """Innovations -> events (has the stream changed?) and diagnoses (what do the errors still hold?)."""
 
 from varnn.monitoring.diagnosis import Diagnosis
-from varnn.monitoring.diagnostics import diagnose
+from varnn.monitoring.diagnostics import diagnose, diagnose_trace
 from varnn.monitoring.event import Event
 from varnn.monitoring.monitor import Monitor, detect
+from varnn.monitoring.trace import PredictionTrace
 
-__all__ = ["Diagnosis", "Event", "Monitor", "detect", "diagnose"]
+__all__ = ["Diagnosis", "Event", "Monitor", "PredictionTrace", "detect", "diagnose", "diagnose_trace"]

@@ -98,7 +98,7 @@ class Engine(ABC):
         if reasons:
             return ConfigError(
                 f"engine={cls.name!r} does not handle {', '.join(reasons)}. "
-                "Use engine='auto', or 'reference', which handles everything."
+                "Use Details(engine='auto'), or 'reference', which handles everything."
             )
         try:
             for package, extra in cls.packages.items():
