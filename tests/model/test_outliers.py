@@ -115,7 +115,7 @@ def test_a_shift_that_stays_is_followed(model: VARNNRegressor, size: float) -> N
     """Little later than if every label were taken: two labels are left out first."""
     inputs, labels = later(shift=size)
     errors = np.abs(labels - model.predict(inputs, labels))
-    every = replace(model.fitted_, pipeline=replace(model.fitted_.pipeline, labels=None))
+    every = replace(model.fitted_, pipeline=replace(model.fitted_.pipeline, label_filter=None))
     taken = np.abs(labels - predict(every, Panel.from_arrays(inputs, labels)))
     usual = rmse(taken[:PLACE])
     followed, before = (np.flatnonzero(one[: PLACE + 60] > 5 * usual)[-1] for one in (errors, taken))
@@ -130,7 +130,7 @@ def unfiltered(model: VARNNRegressor) -> Fitted:
     free = replace(fitted.pipeline.linear, input_low=None, input_high=None)
     return replace(
         fitted,
-        pipeline=replace(fitted.pipeline, linear=free, labels=None),
+        pipeline=replace(fitted.pipeline, linear=free, label_filter=None),
         calibrator=replace(fitted.calibrator, largest=np.inf),
         adaptation=None if fitted.adaptation is None else replace(fitted.adaptation, doubt=np.inf),
     )
@@ -319,7 +319,7 @@ def test_a_file_from_before_there_were_bounds_predicts_as_then(model: VARNNRegre
     path = tmp_path / "old.varnn"
     model.save(path)
     kept = load(path)
-    assert kept.fitted_.pipeline.labels == model.fitted_.pipeline.labels is not None
+    assert kept.fitted_.pipeline.label_filter == model.fitted_.pipeline.label_filter is not None
     assert kept.fitted_.fingerprint == model.fitted_.fingerprint
     tensors, header = model_file.from_bytes(path.read_bytes(), "it")
     new = [name for name in tensors if name.startswith(("recipe.labels", "recipe.linear.input", "spread.la"))]

@@ -78,16 +78,8 @@ class Adaptation:
     @classmethod
     def of(cls, hidden: npt.NDArray[Any], errors: DoubleArray, forgetting: float) -> "Adaptation":
         """Learn the gain from hidden layers of training rows (E, N, K), and the noise from errors (N,)."""
-        members, rows, width = hidden.shape
-        gain = np.empty((members, width + 1, width + 1))
-        for member, layers in enumerate(hidden):
-            features = np.column_stack([layers, np.ones(rows)])
-            moments = features.T @ features / rows
-            moments[np.diag_indices_from(moments)] += _RIDGE * np.trace(moments) / len(moments)
-            inverse = np.linalg.inv(moments)
-            gain[member] = (inverse + inverse.T) / 2
         noise = float(np.mean(np.square(errors))) or 1.0
-        return cls(forgetting=forgetting, gain=gain, noise=noise, doubt=_DOUBT)
+        return cls(forgetting=forgetting, gain=gain_of(hidden), noise=noise, doubt=_DOUBT)
 
     def numbers(self) -> tuple[float, ...]:
         """List what is no array: forgetting and noise, and what is doubted, if anything is."""
@@ -97,6 +89,19 @@ class Adaptation:
     def largest_error(self) -> float:
         """Size of an error that larger ones count as where the guard weighs them."""
         return float(_LARGEST_ERROR * self.noise**0.5) if np.isfinite(self.doubt) else np.inf
+
+
+def gain_of(hidden: npt.NDArray[Any]) -> DoubleArray:
+    """Inverse second moments of each member's hidden layer and 1: (E, N, K) -> (E, K + 1, K + 1)."""
+    members, rows, width = hidden.shape
+    gain = np.empty((members, width + 1, width + 1))
+    for member, layers in enumerate(hidden):
+        features = np.column_stack([layers, np.ones(rows)])
+        moments = features.T @ features / rows
+        moments[np.diag_indices_from(moments)] += _RIDGE * np.trace(moments) / len(moments)
+        inverse = np.linalg.inv(moments)
+        gain[member] = (inverse + inverse.T) / 2
+    return gain
 
 
 class Adapter:

@@ -9,7 +9,7 @@ from varnn._types import BoolArray, DoubleArray, FloatArray, IntArray
 from varnn.data.panel import Panel
 
 PEER_INPUTS = ("gap to peers", "change of peers")
-PEER_INNOVATION = "innovation of peers"
+PEER_RESIDUAL = "innovation of peers"
 
 
 def time_index(panel: Panel) -> IntArray:

@@ -26,7 +26,7 @@ from varnn._types import DoubleArray, IntArray
 from varnn.errors import ConfigError, DataError
 
 
-class Seen(NamedTuple):
+class CalibrationRows(NamedTuple):
     """Rows as an interval method sees them.
 
     Parameters
@@ -98,7 +98,7 @@ class Tracker(ABC):
         Parameters
         ----------
         features, errors, starts
-            As in `Seen`, of as many series as the tracker has.
+            As in `CalibrationRows`, of as many series as the tracker has.
         levels : array of shape (L,)
 
         Returns
@@ -127,14 +127,14 @@ class Calibrator(ABC):
 
     @classmethod
     @abstractmethod
-    def fit(cls, validation: Seen, training: Seen | None = None) -> Self:
+    def fit(cls, validation: CalibrationRows, training: CalibrationRows | None = None) -> Self:
         """Learn from errors.
 
         Parameters
         ----------
-        validation : Seen
+        validation : CalibrationRows
             Rows the model was not trained on.
-        training : Seen or None, default None
+        training : CalibrationRows or None, default None
             Rows it was trained on, whose errors are smaller; None for forecasts.
         """
 
@@ -150,12 +150,12 @@ class Calibrator(ABC):
             each level apart.
         """
 
-    def moved(self, before: Seen, after: Seen) -> Self:
+    def moved(self, before: CalibrationRows, after: CalibrationRows) -> Self:
         """Carry over what was learnt to a network that was trained again; unless overridden, all stays.
 
         Parameters
         ----------
-        before, after : Seen
+        before, after : CalibrationRows
             Training rows, as the network before and the one after sees them.
         """
         return self
@@ -194,7 +194,7 @@ def follow(
     ----------
     calibrator : Calibrator
     features, errors, starts
-        As in `Seen`.
+        As in `CalibrationRows`.
     levels : array of shape (L,)
 
     Returns
