@@ -245,7 +245,7 @@ def test_a_field_that_no_engine_has_heard_of_is_left_to_the_reference(
     assert type(make_engine("auto", task)) is ReferenceEngine
     assert type(make_engine("reference", task)) is ReferenceEngine
     for engine in ENGINES[:-1]:
-        with pytest.raises(ConfigError, match=rf"{name}=.*which it does not know of.*'auto', or 'reference'"):
+        with pytest.raises(ConfigError, match=rf"{name}=.*which it does not know of.*'auto'.*, or 'reference'"):
             make_engine(engine.name, task)
 
 
