@@ -248,11 +248,11 @@ def _streamed(rule: LabelFilter, labels: DoubleArray) -> list[float]:
 def test_nothing_of_the_training_rows_is_left_out() -> None:
     for seed in range(20):
         panel = Panel.from_arrays(None, np.random.default_rng(seed).standard_cauchy(500))
-        rule = LabelFilter.of(panel.between(0, 300), panel.between(300, 500))
+        rule = LabelFilter.fit(panel.between(0, 300), panel.between(300, 500))
         assert rule is not None
         for part in (panel.between(0, 300), panel.between(300, 500)):
             assert rule(part) is part
-    assert LabelFilter.of(Panel.from_arrays(None, [3.0, 3.0, 3.0])) is None  # nothing is known of changes
+    assert LabelFilter.fit(Panel.from_arrays(None, [3.0, 3.0, 3.0])) is None  # nothing is known of changes
 
 
 def test_a_bound_that_rose_comes_down_again() -> None:
@@ -353,7 +353,7 @@ def test_what_the_readout_is_judged_by_is_bounded() -> None:
     """Of a model without linear part, whose labels are all taken."""
     generator = np.random.default_rng(0)
     hidden = generator.normal(size=(1, 400, 3))
-    how = Adaptation.of(hidden, np.ones(400), forgetting=0.99)
+    how = Adaptation.fit(hidden, np.ones(400), forgetting=0.99)
     targets = hidden[0, :, 0] + 0.1 * generator.normal(size=400)
     targets[300] = 1e6
     adapter, spoilt = Adapter(how, 1), np.empty(400)

@@ -74,7 +74,7 @@ def choose_adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> 
     known = ~np.isnan(errors)
     automatic = settings.forgetting == "auto"
     first = FORGETTING[1] if automatic else float(settings.forgetting)
-    learnt = Adaptation.of(score_rows(fitted, rows, keep_hidden=True).hidden, errors[known], first)
+    learnt = Adaptation.fit(score_rows(fitted, rows, keep_hidden=True).hidden, errors[known], first)
     if not automatic or chosen.validation is None:
         return learnt
 

@@ -103,5 +103,5 @@ class OneStep:
             again = replace(again, adaptation=replace(model.adaptation, gain=gain, noise=noise))
         if model.calibrator is not None:
             before, after = seen_by_calibrator(model, self.training), seen_by_calibrator(again, rows)
-            again = replace(again, calibrator=model.calibrator.moved(before, after))
+            again = replace(again, calibrator=model.calibrator.refitted(before, after))
         return again

@@ -76,7 +76,7 @@ class Adaptation:
     doubt: float = np.inf
 
     @classmethod
-    def of(cls, hidden: npt.NDArray[Any], errors: DoubleArray, forgetting: float) -> "Adaptation":
+    def fit(cls, hidden: npt.NDArray[Any], errors: DoubleArray, forgetting: float) -> "Adaptation":
         """Learn the gain from hidden layers of training rows (E, N, K), and the noise from errors (N,)."""
         noise = float(np.mean(np.square(errors))) or 1.0
         return cls(forgetting=forgetting, gain=gain_of(hidden), noise=noise, doubt=_DOUBT)
@@ -111,7 +111,7 @@ class Adapter:
     --------
     >>> generator = np.random.default_rng(0)
     >>> u = generator.normal(size=(1, 5000, 3))
-    >>> how = Adaptation.of(u, generator.normal(size=5000), forgetting=0.99)
+    >>> how = Adaptation.fit(u, generator.normal(size=5000), forgetting=0.99)
     >>> adapter, errors = Adapter(how, n_series=1), []
     >>> for row in range(5000):                        # the trained readout gives 0; u[0] is right
     ...     truth = u[0, row, :1] + generator.normal() / 10

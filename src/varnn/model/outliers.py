@@ -67,7 +67,7 @@ class LabelFilter:
     Examples
     --------
     >>> training = Panel.from_arrays(None, [1.0, 2.0, 1.0, 3.0])
-    >>> plausible = LabelFilter.of(training)
+    >>> plausible = LabelFilter.fit(training)
     >>> plausible(Panel.from_arrays(None, [2.0, 99.0, 3.0, 50.0, 51.0, 52.0, 53.0])).target.tolist()
     [2.0, nan, 3.0, nan, 51.0, 52.0, 53.0]
     """
@@ -77,7 +77,7 @@ class LabelFilter:
     high: float
 
     @classmethod
-    def of(cls, *panels: Panel) -> "LabelFilter | None":
+    def fit(cls, *panels: Panel) -> "LabelFilter | None":
         """Learn from training rows, all of which are plausible; None where their labels never change."""
         change, low, high = 0.0, np.inf, -np.inf
         for panel in panels:

@@ -62,7 +62,7 @@ class FeaturePipeline:
     Examples
     --------
     >>> panel = Panel.from_arrays([[1.0], [2.0], [3.0]], [5.0, 6.0, 7.0])
-    >>> pipeline = FeaturePipeline.of(panel, None, scale="standard", fill="forward", linear=True)
+    >>> pipeline = FeaturePipeline.fit(panel, None, scale="standard", fill="forward", linear=True)
     >>> prepared = pipeline(panel)
     >>> prepared.panel.input_names
     ('x0', 'last label', 'linear step')
@@ -78,7 +78,7 @@ class FeaturePipeline:
     label_filter: LabelFilter | None = None
 
     @classmethod
-    def of(
+    def fit(
         cls,
         training: Panel,
         validation: Panel | None,
@@ -91,7 +91,7 @@ class FeaturePipeline:
         peers: bool = False,
     ) -> "FeaturePipeline":
         """Learn from training rows; validation rows choose the form of the linear part."""
-        given = Scaling.of(training, scale)
+        given = Scaling.fit(training, scale)
         pipeline = cls(
             scaling=given,
             fill=fill,
@@ -104,15 +104,15 @@ class FeaturePipeline:
             later = None if validation is None else pipeline._filled(validation)
             part = LinearPart.fit(pipeline._filled(training), later)
             seen = [training] if validation is None else [training, validation]
-            pipeline = replace(pipeline, linear=part, label_filter=LabelFilter.of(*seen))
+            pipeline = replace(pipeline, linear=part, label_filter=LabelFilter.fit(*seen))
         return pipeline._scaled(training, scale)
 
     def refitted(self, training: Panel, scale: Scale) -> "FeaturePipeline":
         """Learn anew from other rows, in the form that was chosen before."""
-        pipeline = replace(self, initial_inputs=Scaling.of(training, scale).initial_inputs)
+        pipeline = replace(self, initial_inputs=Scaling.fit(training, scale).initial_inputs)
         if self.linear is not None:
             part = self.linear.refitted(pipeline._filled(training))
-            pipeline = replace(pipeline, linear=part, label_filter=LabelFilter.of(training))
+            pipeline = replace(pipeline, linear=part, label_filter=LabelFilter.fit(training))
         return pipeline._scaled(training, scale)
 
     def _scaled(self, training: Panel, scale: Scale) -> "FeaturePipeline":

@@ -150,7 +150,7 @@ class Calibrator(ABC):
             each level apart.
         """
 
-    def moved(self, before: CalibrationRows, after: CalibrationRows) -> Self:
+    def refitted(self, before: CalibrationRows, after: CalibrationRows) -> Self:
         """Carry over what was learnt to a network that was trained again; unless overridden, all stays.
 
         Parameters

@@ -123,7 +123,7 @@ class ErrorScale(Calibrator):
         """Begin with n series in step; all levels are followed."""
         return ScaleTracker(self, n_series)
 
-    def moved(self, before: CalibrationRows, after: CalibrationRows) -> Self:
+    def refitted(self, before: CalibrationRows, after: CalibrationRows) -> Self:
         """Carry the error scale over to another network, from what both show on training rows.
 
         Its hidden units are others, so which of them go with large errors is learnt anew; all that was
