@@ -247,7 +247,8 @@ def split_or_take(
 ) -> tuple[Panel, Panel | None]:
     """Rows to train on, and to choose on: those given, or the last fraction of each series; None if none."""
     if validation is not None:
-        later = latest_rows(validation, most)
+        matched = validation.with_inputs(panel.input_names, "the validation rows")
+        later = latest_rows(matched, most)
         return panel, later if len(later) else None
     if not fraction:
         return panel, None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, get_args
 
@@ -227,7 +227,7 @@ def _predicted(block: TestBlock, model: Model, level: float | None) -> Predicted
 def _cuts(panel: Panel, protocol: ProtocolName, origins: int, parts: Parts | None) -> list[Parts]:
     check_choice("protocol", protocol, get_args(ProtocolName))
     if origins == 1:
-        return [cut(panel, protocol) if parts is None else parts]
+        return [cut(panel, protocol) if parts is None else _matched(parts)]
     if parts is not None or protocol == "paper":
         what = "a cut of your own" if parts is not None else "the paper's protocol"
         raise ConfigError(
@@ -235,6 +235,13 @@ def _cuts(panel: Panel, protocol: ProtocolName, origins: int, parts: Parts | Non
             f"got origins={origins}. Leave one of the two out."
         )
     return rolling(panel, origins)
+
+
+def _matched(parts: Parts) -> Parts:
+    """Bring the inputs of all parts into the order of those to learn from."""
+    names = parts.train.input_names
+    others = {one: getattr(parts, one) for one in ("validation", "test", "lead_in")}
+    return replace(parts, **{one: part.with_inputs(names, f"{one} rows") for one, part in others.items()})
 
 
 def _named(models: Any) -> list[tuple[str, Callable[[int], Model]]]:
