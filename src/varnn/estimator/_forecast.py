@@ -67,11 +67,6 @@ def rows_kept(fitted: Fitted) -> Panel:
 
 def _iterated(fitted: Fitted, panel: Panel, steps: int, inputs: Any) -> Forecast:
     """Predict row after row, each prediction taken as the label."""
-    if fitted.pipeline.peers:
-        raise ConfigError(
-            "a model with peers=True predicts all series together, which method='iterate' does not do. "
-            "Fit with horizon=..., and use method='direct'."
-        )
     panel = fitted.matched(panel)
     last_rows = last_rows_of(panel, fitted.pipeline, fitted.window + max(LABEL_LAGS) + 1)
     time = None if panel.time is None else coming_times(panel, steps)

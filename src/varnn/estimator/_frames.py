@@ -17,7 +17,6 @@ from varnn.data.tables import collected
 from varnn.errors import DataError
 from varnn.model.fitted import Fitted
 from varnn.model.intervals import Interval, bound_name
-from varnn.streaming.closed_loop import continue_from_training
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -62,10 +61,7 @@ def predict_frame(
     panel = Panel.from_frame(
         frame, target=target, time=time, series=series, inputs=fitted.input_names, **before
     )
-    if target is None and interval is None:
-        found = {PREDICTION: continue_from_training(fitted, panel)}
-    else:
-        found = _columns(model.predict(panel, interval=interval), interval)
+    found = _columns(model.predict(panel, interval=interval), interval)
     kept = list(dict.fromkeys(one for one in (*times, series, target) if one is not None))
     taken = [one for one in kept if one in found]
     if taken:

@@ -41,7 +41,7 @@ from varnn.model.prediction import predict, predict_intervals, residual_memory
 from varnn.network.cell import Variant
 from varnn.persistence import card, model_file
 from varnn.persistence.onnx.step import step
-from varnn.streaming.closed_loop import continue_from_training, say_once
+from varnn.streaming.closed_loop import continue_from_training, say_once, without_labels
 from varnn.streaming.stream import Stream
 
 if TYPE_CHECKING:
@@ -284,10 +284,10 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             A :class:`Panel`, whose target holds the labels; or inputs (n_rows, n_inputs); None for a model
             without inputs.
         y : array_like or None, default=None
-            Labels (n_rows,); each is used for rows after its own. Without any, the rows are taken
-            to follow the training rows, and are predicted in closed loop: each prediction is taken as
-            the label, within the range of labels known (see `varnn.streaming.closed_loop`). A line says so,
-            once: scorers of scikit-learn call ``predict(X)``, and measure just that.
+            Labels (n_rows,); each is used for rows after its own. Without any, here or in a panel, the rows
+            are taken to follow the training rows, and are predicted in closed loop: each prediction is taken
+            as the label, within the range of labels known (see `varnn.streaming.closed_loop`). A line says
+            so, once: scorers of scikit-learn call ``predict(X)``, and measure just that.
             :func:`varnn.evaluation.one_step_scorer` and ``score`` measure one step ahead.
         series : RowSeries or None, default=None
             Series of each row.
@@ -304,12 +304,12 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         if interval is not None:
             found = predict_intervals(self.fitted_, panel, interval)
             return found if isinstance(X, Panel) else Interval(*map(panel.in_caller_order, found))
-        if isinstance(X, Panel):
-            return predict(self.fitted_, panel)
-        if y is None:
+        if without_labels(panel):
             say_once(self.fitted_)
-            return panel.in_caller_order(continue_from_training(self.fitted_, panel))
-        return panel.in_caller_order(predict(self.fitted_, panel))
+            predictions = continue_from_training(self.fitted_, panel)
+        else:
+            predictions = predict(self.fitted_, panel)
+        return predictions if isinstance(X, Panel) else panel.in_caller_order(predictions)
 
     def predict_frame(
         self,
