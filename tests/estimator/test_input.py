@@ -144,3 +144,10 @@ def test_validation_rows_that_lack_inputs_are_refused() -> None:
     lacking = replace(panel, inputs=panel.inputs[:, :1], input_names=("x0",))
     with pytest.raises(DataError, match=r"fitted on 2 inputs; the validation rows lack \['x1'\]"):
         small().fit(panel, validation=lacking)
+
+
+def test_peers_need_two_series() -> None:
+    model = VARNNRegressor(peers=True, ensemble=1, epochs=1, hidden_size=4)
+    with pytest.raises(DataError, match=r"peers=True needs at least two series.*have 1"):
+        model.fit(None, LABELS)
+    assert not hasattr(model, "fitted_")

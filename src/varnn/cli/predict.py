@@ -46,8 +46,8 @@ def predict(
     """Predict each row of a table from its inputs and the labels before it.
 
     Without the target column, or any label in it, the rows are taken to follow the training rows, and are
-    predicted in closed loop: each prediction is taken as the label. Time and series are the columns the model was fitted
-    with, if the table has them and none are named.
+    predicted in closed loop: each prediction is taken as the label. Time and series are the columns the
+    model was fitted with, if the table has them and none are named.
     """
     from threadpoolctl import threadpool_limits
 

@@ -82,7 +82,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         Time of day and week as inputs, where rows have a time; "auto" takes those that lower the
         validation error of the first member.
     peers : bool, default=False
-        Let each row see what the other series of its panel just did; needs ``linear``.
+        Let each row see what the other series of its panel just did; needs ``linear``, and two series.
     adapt : {"constant-gain", None}, default="constant-gain"
         Let the readout of each series go on learning as its labels arrive, when predicting a panel and
         in a stream alike; None leaves it as trained.
