@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from copy import copy
+from dataclasses import fields
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -18,24 +19,14 @@ from varnn._types import FloatArray
 from varnn.data.files import write_atomically
 from varnn.data.panel import Panel
 from varnn.data.preparation import Fill, Scale
-from varnn.errors import DataError, require
+from varnn.errors import DataError
 from varnn.estimator import _forecast, _frames, defaults
+from varnn.estimator._fit import fit_rows
 from varnn.estimator._forecast import Method
-from varnn.estimator._history import reporter
-from varnn.estimator._settings import check_settings, checked_details, plain_settings, with_details
+from varnn.estimator._settings import checked_details, plain_settings, with_details
 from varnn.estimator.details import NAMES, Details, pointing_to_details, published
-from varnn.estimator.input import (
-    RowSeries,
-    check_fit_arguments,
-    latest_rows,
-    panel_of,
-    row_weights,
-    seed_of,
-    split_or_take,
-    warn_of_little,
-)
+from varnn.estimator.input import RowSeries, panel_of, row_weights, take_names
 from varnn.model.forecast import Forecast
-from varnn.model.forecast.rows import columns_of, refuse_too_far
 from varnn.model.intervals import Interval
 from varnn.model.prediction import predict, predict_intervals, residual_memory
 from varnn.network.cell import Variant
@@ -233,39 +224,22 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         validation : Panel or None, default=None
             Rows to choose on, instead of the last ``validation_fraction`` of each series.
         on_epoch : callable or None, default=None
-            Called after each epoch with its line of ``history_``.
+            Called after each epoch of every training, one call at a time but from several threads, with a
+            line as those of ``history_`` and two more numbers: ``member``, counted from 0 in each stage, and
+            ``progress``, the share of all that is done. Candidates that are not chosen, the refit on all rows
+            and what looks ahead are told, too, and are not in ``history_``.
         stop : Event or None, default=None
             Cuts training short once it is set, as Ctrl-C does: what is trained by then is the model, and
-            ``fitted_.training.interrupted`` says so.
+            ``fitted_.training.interrupted`` says so. If nothing is, that is a ``TrainingError``, and the
+            estimator stays as it was. It is yours: nothing here sets it.
         """
-        check_settings(self.get_params(deep=False))
-        check_fit_arguments(validation, on_epoch)
-        require("torch", extra="train", purpose="training")
-        from varnn import fitting  # late: it imports torch
-
-        most = self._details.max_rows
-        panel = latest_rows(panel_of(self, X, y, series, fitting=True), most)
-        held_out = self.validation_fraction if validation is None else 0.0
-        training, chosen_on = split_or_take(panel, validation, held_out, most)
-        warn_of_little(training, chosen_on)
-        refuse_too_far(training, self.horizon, held_out)
-        columns_of(training, self.known_inputs or ())  # refuses names that are not there
-        fitted, self.forecaster_ = fitting.fit(
-            self.settings(),
-            training,
-            chosen_on,
-            rows=panel,
-            refit=self.refit and held_out > 0 and len(panel) > len(training),
-            horizon=self.horizon,
-            known_inputs=self.known_inputs or (),
-            seed=seed_of(self.random_state),
-            on_epoch=reporter(self.verbose, on_epoch),
-            stop=stop,
+        draft = copy(self)  # what scikit-learn's checks set on the way is not there if the fit fails
+        fitted, forecaster = fit_rows(
+            draft, X, y, series, validation=validation, on_epoch=on_epoch, stop=stop
         )
-        record = replace(fitted.training, period=card.period(panel.time), reading=dict(panel.read_as))
-        self.fitted_ = replace(fitted, training=record)
-        self.history_ = record.history
-        self.n_features_in_ = panel.n_inputs
+        self.fitted_, self.forecaster_ = fitted, forecaster
+        self.history_ = fitted.training.history
+        take_names(self, draft)
         return self
 
     def predict(

@@ -21,7 +21,7 @@ from varnn.model.fitted import Fitted, last_rows_of
 from varnn.model.forecast import Forecaster
 from varnn.model.peers import refuse_alone
 from varnn.model.training_record import TrainingRecord
-from varnn.network.training import Epoch, Trained, one_thread
+from varnn.network.training import Epoch, OwnEvent, Trained, one_thread
 
 logger = logging.getLogger(__name__)
 
@@ -147,7 +147,7 @@ class _Stages:
 
     def __init__(self, on_epoch: OnEpoch | None, stop: Event | None, *, total: int) -> None:
         self.on_epoch, self.total, self.done = on_epoch, total, 0
-        self.to_say, self.stop = stop is None, stop or Event()  # whoever gave one says what is kept
+        self.to_say, self.stop = stop is None, OwnEvent(stop)  # whoever gave one says what is kept
         self.left_out: list[str] = []
 
     def next_report(self) -> OnEpoch | None:
