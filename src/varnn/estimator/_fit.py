@@ -1,11 +1,9 @@
 """What users give to ``fit`` -> a fitted model: checks, rows to train and to choose on, stages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from varnn.data.panel import Panel
 from varnn.errors import TrainingError, require
@@ -25,12 +23,9 @@ from varnn.model.forecast import Forecaster
 from varnn.model.forecast.rows import columns_of, refuse_too_far
 from varnn.persistence import card
 
-if TYPE_CHECKING:
-    from varnn.estimator.regressor import VARNNRegressor
-
 
 def fit_rows(
-    estimator: VARNNRegressor,
+    estimator: Any,
     X: Any,
     y: Any,
     series: RowSeries,

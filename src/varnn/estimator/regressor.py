@@ -277,13 +277,11 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         panel = self._panel(X, y, series)
         if interval is not None:
             found = predict_intervals(self.fitted_, panel, interval)
-            return found if isinstance(X, Panel) else Interval(*map(panel.in_caller_order, found))
+            return Interval(*(_in_order(X, panel, one) for one in found))
         if without_labels(panel):
             say_once(self.fitted_)
-            predictions = continue_from_training(self.fitted_, panel)
-        else:
-            predictions = predict(self.fitted_, panel)
-        return predictions if isinstance(X, Panel) else panel.in_caller_order(predictions)
+            return _in_order(X, panel, continue_from_training(self.fitted_, panel))
+        return _in_order(X, panel, predict(self.fitted_, panel))
 
     def predict_frame(
         self,
@@ -397,20 +395,21 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         predictions = predict(self.fitted_, panel)
         return float(r2_score(panel.target[known], predictions[known], sample_weight=weights))
 
-    def innovations(self, X: Any, y: Any = None) -> FloatArray:
-        """Label minus one-step prediction of every row, NaN where the label is missing."""
-        panel = self._panel(X, y)
-        return np.asarray(panel.target - predict(self.fitted_, panel))
+    def innovations(self, X: Any, y: Any = None, *, series: RowSeries = None) -> FloatArray:
+        """Label minus one-step prediction of every row, NaN where the label is missing; as ``predict``."""
+        panel = self._panel(X, y, series)
+        return _in_order(X, panel, np.asarray(panel.target - predict(self.fitted_, panel)))
 
-    def memory(self, X: Any, y: Any = None) -> npt.NDArray[np.float32]:
+    def memory(self, X: Any, y: Any = None, *, series: RowSeries = None) -> npt.NDArray[np.float32]:
         """Residual memory that each row was predicted with, (n_rows, ensemble * memory_size)."""
-        return residual_memory(self.fitted_, self._panel(X, y))
+        panel = self._panel(X, y, series)
+        return _in_order(X, panel, residual_memory(self.fitted_, panel))
 
-    def diagnose(self, X: Any, y: Any = None) -> Diagnosis:
+    def diagnose(self, X: Any, y: Any = None, *, series: RowSeries = None) -> Diagnosis:
         """Say what the innovations still hold, where they changed, and whether intervals covered."""
         from varnn.monitoring.diagnostics import PredictionTrace, diagnose_trace
 
-        return diagnose_trace(PredictionTrace.of(self.fitted_, self._panel(X, y)))
+        return diagnose_trace(PredictionTrace.of(self.fitted_, self._panel(X, y, series)))
 
     def stream(self, n_series: int | None = None) -> Stream:
         """Start predicting and observing one step at a time; see :class:`Stream`."""
@@ -472,3 +471,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _in_order(X: Any, panel: Panel, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values of rows as the rows came: those of a panel in its own order, others in that of X."""
+    return values if isinstance(X, Panel) else panel.in_caller_order(values)
