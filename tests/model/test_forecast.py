@@ -249,6 +249,8 @@ def test_refusals() -> None:
         SMALL.forecast(PANEL, inputs=np.zeros((2, HORIZON, 1)))
     with pytest.raises(ConfigError, match="no intervals"):
         SMALL.forecast(PANEL, method="iterate", interval=0.9)
+    with pytest.raises(ConfigError, match=r"fitted for 5 rows ahead, asked for 6.*Fit with horizon=6"):
+        SMALL.forecast(PANEL, horizon=6, interval=0.9)
     with pytest.raises(ConfigError, match="method"):
         SMALL.forecast(PANEL, method="guess")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="one row ahead"):

@@ -34,6 +34,12 @@ def forecast(
     steps = horizon or (forecaster.horizon if forecaster is not None else 1)
     if method == "auto":
         method = "direct" if forecaster is not None and steps <= forecaster.horizon else "iterate"
+        if method == "iterate" and forecaster is not None and interval is not None:
+            raise ConfigError(
+                f"intervals reach as far as a model was fitted for: it was fitted for {forecaster.horizon} "
+                f"rows ahead, asked for {steps}. Fit with horizon={steps}, ask for fewer rows, or for no "
+                "interval."
+            )
     if method == "iterate":
         if interval is not None:
             raise ConfigError(
