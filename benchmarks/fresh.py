@@ -76,9 +76,9 @@ def call(function: str, *, threads: int, **arguments: Any) -> Any:
         asked = json.dumps({"threads": threads} | arguments)
         done = run_module("benchmarks.fresh", function, asked, str(answer), environment=environment)
         if done.returncode != 0:
-            last = done.stderr.strip().splitlines()[-1:]
+            last = " ".join(done.stderr.strip().splitlines()[-1:]).rstrip(".")
             raise VarnnError(
-                f"the measurement {function} ended with code {done.returncode}: {' '.join(last)}. "
+                f"the measurement {function} ended with code {done.returncode}: {last}. "
                 "Run it alone to see more."
             )
         return json.loads(answer.read_text())

@@ -6,7 +6,7 @@
     ├── DataError        (ValueError)    the rows, columns or values given cannot be used
     │   └── RowError                     one row is at fault, which a file's reader knows by its line
     ├── ConfigError      (ValueError)    a setting is out of range, or two of them contradict
-    ├── TrainingError    (RuntimeError)  training could not go on: the loss is no longer finite
+    ├── TrainingError    (RuntimeError)  training could not go on, as of a loss that is not finite
     ├── ModelFileError   (ValueError)    a .varnn file or a snapshot is damaged, foreign or too new
     ├── OutputError      (OSError)       a file cannot be written
     ├── ThreadError      (RuntimeError)  two threads use one stream at the same time

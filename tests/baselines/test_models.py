@@ -312,7 +312,12 @@ def test_a_recurrent_network_may_see_the_row_it_predicts(kind: str) -> None:
     errors = {}
     for current in (False, True):
         for activation in ("relu", "tanh"):
-            settings = {"current": current, "activation": activation, "epochs": 15, "batch_size": 16}
+            settings: dict[str, Any] = {
+                "current": current,
+                "activation": activation,
+                "epochs": 15,
+                "batch_size": 16,
+            }
             model = baselines.make(kind, **settings, hidden_size=16)
             errors[current, activation] = np.mean(np.square(model.fit(panel).predict(panel) - x)[5:])
     assert max(errors[True, one] for one in ("relu", "tanh")) < 0.2

@@ -205,6 +205,8 @@ def test_a_process_of_its_own_has_its_threads_and_tells_why_it_failed() -> None:
     assert set(fresh.call("benchmarks.fresh:settings", threads=3).values()) == {"3"}
     with pytest.raises(VarnnError, match="unexpected keyword argument 'colour'"):
         fresh.call("benchmarks.fresh:settings", threads=1, colour="red")
+    with pytest.raises(VarnnError, match=r"no stream 'moon'.*[^.]\. Run it alone"):
+        fresh.call("benchmarks.accuracy.other_streams:measure", threads=1, name="moon")
 
 
 def test_a_process_of_its_own_finds_the_benches_from_any_folder(

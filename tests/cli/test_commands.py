@@ -90,7 +90,13 @@ def test_a_table_without_the_target_is_predicted_in_closed_loop(folder: Path) ->
     done = run("predict", folder / "m.varnn", folder / "unlabelled.csv", "-o", out, "--series", "site")
     assert done.returncode == 0, done.stderr
     assert "in closed loop" in done.stderr
-    assert pd.read_parquet(out)["prediction"].notna().all()
+    predictions = pd.read_parquet(out)["prediction"]
+    assert predictions.notna().all()
+    table.assign(load="").to_csv(folder / "unlabelled.csv", index=False)  # a column without a label is none
+    done = run("predict", folder / "m.varnn", folder / "unlabelled.csv", "-o", out, "--series", "site")
+    assert done.returncode == 0, done.stderr
+    assert "in closed loop" in done.stderr
+    pd.testing.assert_series_equal(pd.read_parquet(out)["prediction"], predictions)
 
 
 def test_a_stream_of_json_lines_equals_the_library(folder: Path) -> None:

@@ -6,15 +6,18 @@ import pty
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import varnn
 from varnn import Details, Panel, VARNNRegressor, evaluation
+from varnn.errors import ConfigError, TrainingError
 from varnn.persistence import model_file
 
 LABELS = np.sin(np.arange(3000) / 9) + np.random.default_rng(0).normal(size=3000) / 5
@@ -81,9 +84,77 @@ def test_nothing_is_left_where_nothing_was_trained() -> None:
     stop = Event()
     stop.set()
     model = VARNNRegressor()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(TrainingError, match="nothing was trained: `stop` was set before the first epoch"):
         model.fit(None, LABELS, stop=stop)
     assert not hasattr(model, "fitted_")
+
+
+def test_ctrl_c_before_anything_was_trained_stays_one() -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    stop = Event()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("varnn.network.training.loop._run_epoch", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            VARNNRegressor(ensemble=1, epochs=2).fit(None, LABELS[:300], stop=stop)
+    assert not stop.is_set()
+
+
+def test_an_event_of_the_caller_is_the_callers_own() -> None:
+    def on_epoch(line: dict[str, float]) -> None:
+        if line["progress"] > 0.2:  # by then several members are trained side by side
+            raise ValueError("of the caller")
+
+    stop = Event()
+    with pytest.raises(ValueError, match="of the caller"):
+        VARNNRegressor(ensemble=3, epochs=2, hidden_size=4).fit(
+            None, LABELS[:300], on_epoch=on_epoch, stop=stop
+        )
+    assert not stop.is_set()
+
+
+def test_what_is_no_event_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"stop must be an event.*got True"):
+        VARNNRegressor().fit(None, LABELS, stop=True)  # type: ignore[arg-type]
+
+
+def test_epochs_are_told_one_at_a_time() -> None:
+    inside, most, lines = 0, 0, []
+
+    def on_epoch(line: dict[str, float]) -> None:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        time.sleep(0.01)
+        lines.append(line)
+        inside -= 1
+
+    settings: dict[str, Any] = {"ensemble": 5, "epochs": 4, "hidden_size": 4, "refit": True}
+    model = VARNNRegressor(**settings, details=Details(patience=None))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("os.cpu_count", lambda: 4)  # of which members make use
+        model.fit(None, LABELS[:300], on_epoch=on_epoch)
+    assert most == 1
+    assert set(lines[0]) == {*model.history_[0], "member", "progress"}
+    again = sum(model.fitted_.training.best_epoch)
+    assert len(lines) == 5 * 4 + again  # those of the refit are told, too, and are not in history_
+    assert len(model.history_) == 5 * 4
+    shares = [line["progress"] for line in lines]
+    assert shares == sorted(shares) and shares[-1] == 1.0
+
+
+def test_a_fit_that_fails_leaves_the_estimator_as_it_was() -> None:
+    stop = Event()
+    stop.set()
+    named = pd.DataFrame({"heat": LABELS[:300]})
+    model = VARNNRegressor(ensemble=1, epochs=1, hidden_size=4).fit(named, LABELS[1:301])
+    before = dict(vars(model))
+    with pytest.raises(TrainingError):
+        model.fit(np.zeros((300, 2)), LABELS[:300], stop=stop)
+    assert vars(model) == before
+    model.fit(np.zeros((300, 2)), LABELS[:300])
+    assert model.n_features_in_ == 2 and not hasattr(model, "feature_names_in_")
 
 
 def test_a_fit_that_is_not_cut_short_does_not_say_so() -> None:

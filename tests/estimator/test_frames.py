@@ -122,3 +122,19 @@ def test_files_that_remember_no_columns_are_read(model: VARNNRegressor, tmp_path
     del header["time_name"], header["series_name"]
     (tmp_path / "m.varnn").write_bytes(model_file.to_bytes(tensors, header))
     assert varnn.load(tmp_path / "m.varnn").fitted_.time_name is None
+
+
+@pytest.mark.parametrize("time", ["date,utc", ["date,utc", "hour"], ["day", "hour"]])
+def test_columns_of_time_with_a_comma_in_their_name_are_found_again(
+    time: str | list[str], tmp_path: Path
+) -> None:
+    days = pd.date_range("2026-01-01", periods=60, freq="D").astype(str)
+    frame = pd.DataFrame({"date,utc": days, "day": days, "hour": 5, "load": np.sin(np.arange(60))})
+    panel = Panel.from_frame(frame, target="load", time=time, inputs=[])
+    model = VARNNRegressor(ensemble=1, epochs=1, hidden_size=4).fit(panel)
+    model.save(tmp_path / "m.varnn")
+    found = varnn.load(tmp_path / "m.varnn").predict_frame(frame)
+    columns = [time] if isinstance(time, str) else time
+    assert found.columns.tolist() == [*columns, "load", "prediction"]
+    read = Panel.from_frame(frame, target="load", time=model.fitted_.time_name, inputs=[])
+    assert read.time_name == model.fitted_.time_name

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,11 @@ import numpy as np
 import pandas as pd
 import polars
 import pytest
+from sklearn.base import clone
 
+from tests.cases import random_panel
 from varnn import Panel, VARNNRegressor
+from varnn.data.preparation import split_in_time
 from varnn.errors import DataError
 
 LABELS = np.sin(np.arange(120) / 5)
@@ -112,3 +116,38 @@ def test_the_command_says_it_too(tmp_path: Path) -> None:
     ]
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
     assert "the target 'y' is 3 in all 48 training rows: there is nothing to learn" in done.stderr
+
+
+def swapped(panel: Panel) -> Panel:
+    """The same rows with their inputs in another order."""
+    names = panel.input_names[::-1]
+    return replace(panel, inputs=panel.inputs[:, ::-1], input_names=names)
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_validation_rows_are_matched_by_name(horizon: int) -> None:
+    panel = random_panel([200], n_inputs=2, seed=3)
+    training, validation = split_in_time(panel, 0.8, 0.2)
+    model = VARNNRegressor(ensemble=1, epochs=2, hidden_size=4, horizon=horizon)
+    expected = clone(model).fit(training, validation=validation)
+    found = clone(model).fit(training, validation=swapped(validation))
+    assert [one["validation_loss"] for one in found.history_] == [
+        one["validation_loss"] for one in expected.history_
+    ]
+    assert found.fitted_.fingerprint == expected.fitted_.fingerprint
+    if horizon > 1:
+        np.testing.assert_array_equal(found.forecast().prediction, expected.forecast().prediction)
+
+
+def test_validation_rows_that_lack_inputs_are_refused() -> None:
+    panel = random_panel([200], n_inputs=2)
+    lacking = replace(panel, inputs=panel.inputs[:, :1], input_names=("x0",))
+    with pytest.raises(DataError, match=r"fitted on 2 inputs; the validation rows lack \['x1'\]"):
+        small().fit(panel, validation=lacking)
+
+
+def test_peers_need_two_series() -> None:
+    model = VARNNRegressor(peers=True, ensemble=1, epochs=1, hidden_size=4)
+    with pytest.raises(DataError, match=r"peers=True needs at least two series.*have 1"):
+        model.fit(None, LABELS)
+    assert not hasattr(model, "fitted_")

@@ -131,6 +131,20 @@ def test_innovations_are_label_minus_prediction() -> None:
     np.testing.assert_array_equal(model.innovations(panel), panel.target - model.predict(panel))
 
 
+def test_whatever_looks_at_rows_takes_their_series() -> None:
+    """Rows of two series in turn: what comes back is in the order they came in, as predictions are."""
+    panel = random_panel([60, 60], n_inputs=2)
+    order = np.arange(120).reshape(2, 60).T.ravel()
+    X, y, series = panel.inputs[order], panel.target[order], np.repeat(panel.ids, 60)[order]
+    model = VARNNRegressor(ensemble=2, epochs=1, hidden_size=4).fit(panel)
+    np.testing.assert_array_equal(
+        model.innovations(X, y, series=series), y - model.predict(X, y, series=series)
+    )
+    np.testing.assert_array_equal(model.memory(X, y, series=series), model.memory(panel)[order])
+    found, expected = model.diagnose(X, y, series=series), model.diagnose(panel)
+    assert str(found) == str(expected) != str(model.diagnose(X, y))
+
+
 def test_it_works_inside_scikit_learn() -> None:
     panel = random_panel([120], seed=8)
     pipeline = make_pipeline(StandardScaler(), VARNNRegressor(**SMALL)).fit(panel.inputs, panel.target)

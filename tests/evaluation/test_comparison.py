@@ -193,3 +193,15 @@ def test_equal_and_perfect_models_can_be_compared() -> None:
     assert difference(np.zeros(300), losses).change == -1.0
     worse = difference(losses + 0.5, losses)
     assert worse.significant and 0 < worse.low < worse.change < worse.high
+
+
+def test_parts_of_ones_own_are_matched_by_name() -> None:
+    parts = evaluation.cut(random_panel([200], n_inputs=2, seed=3))
+    others = {
+        name: replace(part, inputs=part.inputs[:, ::-1], input_names=part.input_names[::-1])
+        for name in ("validation", "test", "lead_in")
+        for part in [getattr(parts, name)]
+    }
+    expected = evaluation.compare(parts.train, ["arx-lr"], parts=parts, seeds=1)
+    found = evaluation.compare(parts.train, ["arx-lr"], parts=replace(parts, **others), seeds=1)
+    np.testing.assert_array_equal(found.errors("arx-lr"), expected.errors("arx-lr"))

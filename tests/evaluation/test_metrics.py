@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -228,7 +229,7 @@ def test_a_model_without_intervals_has_a_dash_and_numbers_do_not_depend_on_what_
     ]
     table = evaluation.compare(panel, models, seeds=1, metrics=["coverage", "mae"])
     columns, lines = comparison_page.table(table)
-    assert columns[:3] == ["model", "coverage", "MAE"]
+    assert columns[:3] == ["model", "coverage (90 %)", "MAE"]
     cells = {line[0]: line[1] for line in lines}
     assert cells["persistence"] == cells["bare"] == "-"
     assert cells["small"].endswith("%")
@@ -239,7 +240,7 @@ def test_a_model_without_intervals_has_a_dash_and_numbers_do_not_depend_on_what_
         assert mean == usual.of(name)[0].mae
     assert [line["model"] for line in usual.rows()] == [line["model"] for line in table.rows()]
     page = comparison_page.page(table, "house").html()
-    assert "Interval coverage: the share of labels" in page and "Intervals have the level 90%" in page
+    assert "Interval coverage: the share of labels" in page and "Intervals have the level 90 %" in page
 
 
 def test_a_metric_that_is_not_defined_is_null_and_a_dash(tmp_path: Path) -> None:
@@ -299,7 +300,10 @@ def test_a_new_metric_is_one_function(tmp_path: Path) -> None:
     assert "largest error" in shown.output and "MAE" in shown.output and "RMSE ┃" not in shown.output
     assert "largest error" in (tmp_path / "r.html").read_text()
     said = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
-    assert all(line["largest_error"] >= line["mae"] > 0 for line in said["scores"])
+    assert all(line["largest_error"] >= line["mae"] > 0 for line in said["scores"]) and said["level"] is None
+    arguments += ["--metrics", "coverage", "--interval", "0.8"]
+    assert "coverage (80 %)" in CliRunner().invoke(app, arguments, env={"COLUMNS": "120"}).output
+    assert json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)["level"] == 0.8
 
 
 @pytest.mark.usefixtures("registry")
@@ -340,3 +344,31 @@ def _only(panel: Panel, name: str) -> Panel:
     first, last = (np.zeros(panel.n_series, dtype=np.int64) for _ in range(2))
     first[index], last[index] = panel.starts[index], panel.starts[index + 1]
     return panel.ranges(first, last)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [np.zeros(180), np.zeros(3), (np.zeros(180), np.ones(180)), (0.0, 1.0, 2.0), [np.zeros(7)] * 3, None],
+)
+def test_a_model_that_promises_intervals_and_gives_none_is_named(answer: Any) -> None:
+    class Promising:
+        def fit(self, panel: Panel, *, validation: Panel | None = None) -> "Promising":
+            return self
+
+        def predict(self, panel: Panel, interval: float | None = None) -> Any:
+            return np.zeros(len(panel)) if interval is None else answer
+
+    models: list[Any] = [("promising", lambda seed: Promising())]
+    with pytest.raises(
+        DataError, match=r"Promising.predict\(panel, interval=0.9\) must give predictions, lower"
+    ):
+        evaluation.compare(random_panel([500]), models, seeds=1, metrics=["coverage"])
+
+
+def test_the_level_stands_beside_metrics_of_intervals() -> None:
+    table = evaluation.compare(
+        random_panel([300]), [("small", small)], seeds=1, metrics=["coverage", "mae"], interval=0.975
+    )
+    columns, _ = comparison_page.table(table, terse=True)
+    assert "coverage (97.5 %)" in columns and "MAE" in columns
+    assert "Intervals have the level 97.5 %" in comparison_page.page(table, "t").html()

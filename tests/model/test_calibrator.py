@@ -53,6 +53,21 @@ class SplitConformal(Calibrator):
         return Unmoved(np.broadcast_to(self.quantiles, (n_series, *self.quantiles.shape)))
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Postponed(SplitConformal):
+    """One whose annotations are texts, as of a module with ``from __future__ import annotations``."""
+
+    factor: "float" = 1.0
+
+
+def test_annotations_may_be_texts() -> None:
+    saved = Postponed(quantiles=np.zeros(3), factor=2.0).arrays()
+    again = Postponed.from_arrays(saved)
+    assert type(again.factor) is float
+    with pytest.raises(DataError, match=r"\['factor'\] must be one number each"):
+        Postponed.from_arrays({**saved, "factor": np.ones(2)})
+
+
 class Unmoved(Tracker):
     def __init__(self, quantiles: DoubleArray) -> None:
         self.quantiles = quantiles

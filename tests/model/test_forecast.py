@@ -212,6 +212,28 @@ def test_iterating_is_the_one_step_model_fed_with_itself() -> None:
     assert again.prediction == pytest.approx(ahead.prediction)
 
 
+def test_coming_inputs_of_a_panel_are_found_by_series_and_name() -> None:
+    panel = random_panel([120, 100], n_inputs=2, seed=5)
+    model = small(horizon=1).fit(panel)
+    future = random_panel([4, 3], n_inputs=2, seed=6)
+    expected = model.forecast(horizon=3, inputs=np.stack([future.inputs[:3], future.inputs[4:]])).prediction
+
+    def iterated(inputs: Panel) -> Any:
+        return model.forecast(horizon=3, inputs=inputs, method="iterate").prediction
+
+    np.testing.assert_array_equal(iterated(future), expected)
+    names = future.input_names[::-1]
+    np.testing.assert_array_equal(
+        iterated(replace(future, inputs=future.inputs[:, ::-1], input_names=names)), expected
+    )
+    with pytest.raises(DataError, match=r"must hold 3 rows of series 's0'"):
+        iterated(random_panel([2, 5], n_inputs=2))
+    with pytest.raises(DataError, match=r"must hold 3 rows of series 's1'"):
+        iterated(random_panel([3], n_inputs=2))
+    with pytest.raises(DataError, match=r"future inputs must hold \['x0', 'x1'\].*lack \['x1'\]"):
+        iterated(random_panel([3, 3], n_inputs=1))
+
+
 def test_without_rows_it_goes_on_after_training() -> None:
     ahead = SMALL.forecast()
     np.testing.assert_allclose(ahead.prediction, SMALL.forecast(PANEL).prediction, atol=1e-5)
@@ -227,6 +249,8 @@ def test_refusals() -> None:
         SMALL.forecast(PANEL, inputs=np.zeros((2, HORIZON, 1)))
     with pytest.raises(ConfigError, match="no intervals"):
         SMALL.forecast(PANEL, method="iterate", interval=0.9)
+    with pytest.raises(ConfigError, match=r"fitted for 5 rows ahead, asked for 6.*Fit with horizon=6"):
+        SMALL.forecast(PANEL, horizon=6, interval=0.9)
     with pytest.raises(ConfigError, match="method"):
         SMALL.forecast(PANEL, method="guess")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="one row ahead"):

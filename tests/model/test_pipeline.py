@@ -1,6 +1,6 @@
 """Preparation from a user's rows to the network's: clock, peers, linear part; in batch and in a stream."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from varnn import Details, Panel, Stream, VARNNRegressor
 from varnn.errors import ConfigError, DataError
 from varnn.model.calendar import calendar_inputs, offered_cycles
 from varnn.model.peers import mean_of_others
-from varnn.model.pipeline import FeaturePipeline
+from varnn.model.pipeline import FeaturePipeline, _from_arrays
 
 TINY: dict[str, Any] = {"hidden_size": 8, "epochs": 2, "ensemble": 2, "window": 4, "device": "cpu"}
 START = np.datetime64("2026-01-05T00:00")  # a Monday
@@ -170,3 +170,14 @@ def test_peers_need_a_linear_part_and_more_than_one_series() -> None:
         VARNNRegressor(peers=True, **TINY).fit(panel).stream()
     with pytest.raises(ConfigError, match="calendar must be"):
         VARNNRegressor(calendar=["year"], **TINY).fit(panel)
+
+
+def test_annotations_of_what_is_saved_may_be_texts() -> None:
+    @dataclass
+    class Part:
+        weights: "object"
+        low: "float"
+
+    kind: Any = Part
+    part = _from_arrays(kind, "part", {"part.weights": np.zeros(2), "part.low": np.ones(1)})
+    assert isinstance(part.low, float) and len(part.weights) == 2

@@ -2,12 +2,14 @@
 
 import logging
 import math
+import threading
 import time
 from concurrent.futures import Future
 
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from tests.cases import random_panel
 from varnn import Details, VARNNRegressor
@@ -19,6 +21,7 @@ from varnn.network.training import (
     Member,
     TrainConfig,
     Trained,
+    one_thread,
     pick_device,
     train,
     train_members,
@@ -184,6 +187,46 @@ def test_the_caller_keeps_the_thread_count_of_torch() -> None:
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
+
+
+def test_two_at_once_leave_the_thread_counts_as_they_were() -> None:
+    """The first begins, the second begins, the first ends, the second ends."""
+    second_in, first_out = threading.Event(), threading.Event()
+    told: dict[str, int] = {}
+
+    def second() -> None:
+        with one_thread():
+            second_in.set()
+            first_out.wait(10)
+            told["within"] = torch.get_num_threads()
+        told["after"] = torch.get_num_threads()
+
+    def later() -> None:
+        told["later"] = torch.get_num_threads()
+
+    with threadpool_limits(2, user_api="blas"):
+        torch.set_num_threads(2)
+        try:
+            other = threading.Thread(target=second)
+            with one_thread():
+                with one_thread():
+                    other.start()
+                    assert second_in.wait(10)
+                assert torch.get_num_threads() == 1
+            here = torch.get_num_threads()
+            first_out.set()
+            other.join()
+            third = threading.Thread(target=later)
+            third.start()
+            third.join()
+            assert (here, blas_threads()) == (2, 2)
+        finally:
+            torch.set_num_threads(1)
+    assert told == {"within": 1, "after": 2, "later": 2}
+
+
+def blas_threads() -> int:
+    return max(int(one["num_threads"]) for one in threadpool_info() if one["user_api"] == "blas")
 
 
 def test_an_interrupt_keeps_every_members_best(monkeypatch: pytest.MonkeyPatch) -> None:

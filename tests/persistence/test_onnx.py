@@ -120,7 +120,9 @@ def test_models_that_hardly_see_inputs(n_inputs: int) -> None:
     without_inputs = dataclasses.replace(model.pipeline, use_inputs=False)
     if not n_inputs:
         assert_equal_to_a_stream(dataclasses.replace(model, pipeline=without_inputs), panel)
-        assert_equal_to_a_stream(VARNNRegressor.paper("ARM", memory_size=8, **small).fit(panel).fitted_, panel)
+        assert_equal_to_a_stream(
+            VARNNRegressor.paper("ARM", memory_size=8, **small).fit(panel).fitted_, panel
+        )
 
 
 def test_a_linear_part_that_looks_back_on_inputs() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_score
@@ -15,8 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import varnn
-from varnn import VARNNRegressor, evaluation
+from varnn import Panel, VARNNRegressor, evaluation
 from varnn.data.preparation import SCALES
+from varnn.errors import ConfigError
 from varnn.persistence import model_file
 from varnn.streaming.closed_loop import WIDENED
 
@@ -89,6 +91,40 @@ def test_predicting_without_labels_says_so_once_per_model(caplog: pytest.LogCapt
     model.predict(X)
     assert caplog.text.count("in closed loop") == 1
     assert caplog.records[-1].levelno == logging.WARNING
+
+
+def test_a_panel_without_any_label_goes_on_after_training_too(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    names = ["heat", "wind"]
+    model = small().fit(Panel.from_arrays(X[:150], Y[:150], input_names=names))
+    later = pd.DataFrame(X[150:], columns=names)
+    expected = model.predict(later)
+    caplog.clear()
+    for _ in range(2):
+        unlabelled = Panel.from_arrays(X[150:, ::-1], None, input_names=names[::-1])
+        np.testing.assert_array_equal(model.predict(unlabelled), expected)
+    np.testing.assert_array_equal(model.predict(later, np.full(50, np.nan)), expected)
+    np.testing.assert_array_equal(model.predict_frame(later)["prediction"], expected)
+    assert "in closed loop" not in caplog.text  # it was said before
+    caplog.clear()
+    model.save(tmp_path / "m.varnn")
+    varnn.load(tmp_path / "m.varnn").predict(unlabelled)
+    assert caplog.text.count("in closed loop") == 1
+    some = Y[150:].copy()
+    some[1:] = np.nan
+    found = model.predict(Panel.from_arrays(X[150:], some, input_names=names))
+    one_step = model.predict(Panel.from_arrays(X[150:], Y[150:], input_names=names))
+    np.testing.assert_array_equal(found[:2], one_step[:2])
+
+
+def test_linked_series_do_not_go_on_one_by_one() -> None:
+    model = small(peers=True).fit(None, Y, series=np.arange(200) % 2)
+    unlabelled = Panel.from_arrays(None, np.full(8, np.nan), series=np.arange(8) % 2)
+    with pytest.raises(ConfigError, match=r"peers=True predicts all series together.*horizon="):
+        model.predict(unlabelled)
+    with pytest.raises(ConfigError, match=r"peers=True predicts all series together.*horizon="):
+        model.forecast(horizon=2, method="iterate")
 
 
 def test_scorers_by_name_measure_the_closed_loop_and_ours_one_step(caplog: pytest.LogCaptureFixture) -> None:

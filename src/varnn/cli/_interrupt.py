@@ -12,6 +12,7 @@ import typer
 
 from varnn.cli.progress import training_bar
 from varnn.cli.terminal import console
+from varnn.errors import TrainingError
 
 if TYPE_CHECKING:
     from varnn.data.panel import Panel
@@ -29,7 +30,9 @@ def fit_or_cut_short(model: "VARNNRegressor", panel: "Panel") -> str:
     with kept_on_interrupt() as stop, training_bar("training", stop) as on_epoch:
         try:
             model.fit(panel, on_epoch=on_epoch, stop=stop)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, TrainingError) as error:
+            if isinstance(error, TrainingError) and not stop.is_set():  # of another cause
+                raise
             console(stderr=True).print("nothing was trained by then: nothing is written.", markup=False)
             raise typer.Exit(INTERRUPTED) from None
     return model.fitted_.training.interrupted or ""

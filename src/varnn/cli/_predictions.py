@@ -44,15 +44,14 @@ def _predicted(
 ) -> Iterator[tuple[slice, Interval]]:
     """Rows of the table, and what is predicted for them."""
     panel, fitted = table.panel, model.fitted_
-    labelled = table.labelled and not np.isnan(panel.target).all()
-    if labelled and places is None:
+    if not table.in_closed_loop and places is None:
         chunks = predict_chunks(fitted, panel, np.array(levels) if levels else None, most=_ROWS_AT_ONCE)
         yield from ((chunk.rows, chunk.interval) for chunk in chunks)
         return
     if levels:
         found = model.predict(panel, interval=levels)  # refuses a table without a label
     else:
-        alone = model.predict(panel) if table.labelled else continue_from_training(fitted, panel)
+        alone = continue_from_training(fitted, panel) if table.in_closed_loop else model.predict(panel)
         found = Interval(alone, None, None)
     for begin in range(0, len(panel), _ROWS_AT_ONCE):
         rows = slice(begin, min(begin + _ROWS_AT_ONCE, len(panel)))

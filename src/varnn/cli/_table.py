@@ -14,6 +14,7 @@ from varnn.data.sampling import sampling_step
 from varnn.data.tables import Columns, Reading, columns_of
 from varnn.errors import DataError, RowError
 from varnn.model.fitted import Fitted
+from varnn.streaming.closed_loop import without_labels
 
 _SHOWN = 6  # names of inputs in a summary
 _LOOKED_AT = 100_000  # rows the sampling step is read from
@@ -28,6 +29,11 @@ class Table:
     roles: Roles
     labelled: bool
     kept: Columns  # time and series as they were, for tables of results
+
+    @property
+    def in_closed_loop(self) -> bool:
+        """Whether no row has a label, so that predictions go on after the training rows."""
+        return without_labels(self.panel)
 
     def facts(self) -> dict[str, Any]:
         """What was understood, as plain values."""

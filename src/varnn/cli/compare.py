@@ -112,7 +112,9 @@ def compare(
         )
     summary = comparison_page.in_words(result)
     if as_json:
-        typer.echo(json.dumps({"summary": summary, "scores": result.rows(), "data": facts}, indent=1))
+        level = result.level if any(map(evaluation.metrics.of_intervals, shown)) else None
+        answer = {"summary": summary, "level": level, "scores": result.rows(), "data": facts}
+        typer.echo(json.dumps(answer, indent=1))
     else:
         rolled = f", {origins} origins" if origins > 1 else ""
         heading = f"{title}: one step ahead, {protocol} protocol{rolled}"

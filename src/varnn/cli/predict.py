@@ -45,9 +45,9 @@ def predict(
 ) -> None:
     """Predict each row of a table from its inputs and the labels before it.
 
-    Without the target column the rows are taken to follow the training rows, and are predicted in
-    closed loop: each prediction is taken as the label. Time and series are the columns the model was fitted
-    with, if the table has them and none are named.
+    Without the target column, or any label in it, the rows are taken to follow the training rows, and are
+    predicted in closed loop: each prediction is taken as the label. Time and series are the columns the
+    model was fitted with, if the table has them and none are named.
     """
     from threadpoolctl import threadpool_limits
 
@@ -89,7 +89,7 @@ def predict(
         for piece in pieces(model, understood, levels):
             write(piece)
             progress.update(task, advance=len(piece["prediction"]))
-    how = "one step ahead" if understood.labelled else "in closed loop, as there are no labels"
+    how = "in closed loop, as there are no labels" if understood.in_closed_loop else "one step ahead"
     words.print(f"Predicted {rows:,} rows {how}. Wrote {output}.", markup=False)
     if as_json:
         typer.echo(json.dumps({"output": str(output), "how": how, "data": understood.facts()}, indent=1))

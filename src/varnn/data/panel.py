@@ -357,6 +357,26 @@ class Panel:
             ids=self.ids[begun:ended],
         )
 
+    def with_inputs(self, names: Sequence[str], rows: str = "the data") -> "Panel":
+        """Keep the inputs a model was fitted on, in its order; refuse ``rows`` that lack some by name.
+
+        Examples
+        --------
+        >>> panel = Panel.from_arrays([[1.0, 2.0]], None, input_names=["wind", "heat"])
+        >>> panel.with_inputs(["heat", "wind"]).inputs.tolist()
+        [[2.0, 1.0]]
+        """
+        if self.input_names == tuple(names):
+            return self
+        missing = [name for name in names if name not in self.input_names]
+        if missing:
+            raise DataError(
+                f"the model was fitted on {len(names)} inputs; {rows} lack {missing[:5]}. "
+                f"They have {list(self.input_names)[:10]}."
+            )
+        columns = [self.input_names.index(name) for name in names]
+        return replace(self, inputs=self.inputs[:, columns], input_names=tuple(names))
+
     @property
     def is_in_caller_order(self) -> bool:
         """Whether the rows are in the order of the caller's table."""

@@ -110,14 +110,30 @@ class Reading:
         return replace(self, **{one: kept[one] for one in names})
 
     def times_in(self, names: Iterable[str]) -> list[str]:
-        """List the columns that hold the time; "date,hour" are two, unless one is called so."""
+        """List the columns that hold the time; "date,hour" are two, unless one is called so.
+
+        Examples
+        --------
+        >>> Reading(target=None, time="date,utc,hour").times_in(["date,utc", "hour"])
+        ['date,utc', 'hour']
+        """
         if self.time is None:
             return []
         if not isinstance(self.time, str):
             return list(self.time)
-        if self.time in names or "," not in self.time:
-            return [self.time]
-        return [one.strip() for one in self.time.split(",") if one.strip()]
+        parts = self.time.split(",")
+        return _joined(parts, set(names)) or [one.strip() for one in parts if one.strip()] or [self.time]
+
+
+def _joined(parts: Sequence[str], names: Collection[str]) -> list[str] | None:
+    """Put parts of a text together again so that all are names, the longest first; None if they cannot be."""
+    for count in range(len(parts), 0, -1):
+        joined = ",".join(parts[:count])
+        found = next((one for one in (joined, joined.strip()) if one in names), None)
+        rest = None if found is None else _joined(parts[count:], names) if parts[count:] else []
+        if found is not None and rest is not None:
+            return [found, *rest]
+    return None
 
 
 REMEMBERED = ("time_format", "time_zone", "missing", "sort", "duplicates")

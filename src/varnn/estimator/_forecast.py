@@ -8,10 +8,9 @@ import numpy as np
 from varnn.data.panel import Panel
 from varnn.data.rules import optional, whole
 from varnn.errors import ConfigError, DataError, check_choice
-from varnn.model.fitted import Fitted, LastRows, last_rows_of
+from varnn.model.fitted import Fitted, last_rows_of
 from varnn.model.forecast import Forecast, Forecaster
-from varnn.model.forecast.forecaster import future_numbers
-from varnn.model.forecast.rows import coming_times
+from varnn.model.forecast.rows import coming_inputs, coming_times
 from varnn.model.linear import LABEL_LAGS
 from varnn.streaming.closed_loop import continued
 
@@ -35,6 +34,12 @@ def forecast(
     steps = horizon or (forecaster.horizon if forecaster is not None else 1)
     if method == "auto":
         method = "direct" if forecaster is not None and steps <= forecaster.horizon else "iterate"
+        if method == "iterate" and forecaster is not None and interval is not None:
+            raise ConfigError(
+                f"intervals reach as far as a model was fitted for: it was fitted for {forecaster.horizon} "
+                f"rows ahead, asked for {steps}. Fit with horizon={steps}, ask for fewer rows, or for no "
+                "interval."
+            )
     if method == "iterate":
         if interval is not None:
             raise ConfigError(
@@ -68,37 +73,16 @@ def rows_kept(fitted: Fitted) -> Panel:
 
 def _iterated(fitted: Fitted, panel: Panel, steps: int, inputs: Any) -> Forecast:
     """Predict row after row, each prediction taken as the label."""
-    if fitted.pipeline.peers:
-        raise ConfigError(
-            "a model with peers=True predicts all series together, which method='iterate' does not do. "
-            "Fit with horizon=..., and use method='direct'."
-        )
     panel = fitted.matched(panel)
     last_rows = last_rows_of(panel, fitted.pipeline, fitted.window + max(LABEL_LAGS) + 1)
     time = None if panel.time is None else coming_times(panel, steps)
-    coming = _coming(panel, last_rows, steps, inputs)
+    if inputs is None:  # they stay as they were last
+        last = np.array([one.inputs[-1] for one in last_rows.values()])
+        coming = np.repeat(last[:, None, :], steps, axis=1)
+    else:
+        coming = coming_inputs(inputs, panel.ids, panel.input_names, steps)
     predictions = [
         continued(fitted, rows, coming[index], None if time is None else time[index])
         for index, rows in enumerate(last_rows.values())
     ]
     return Forecast(ids=panel.ids, time=time, prediction=np.array(predictions))
-
-
-def _coming(panel: Panel, last_rows: dict[str, LastRows], steps: int, inputs: Any) -> Any:
-    """Inputs of coming rows, (S, H, D): those given, or the last ones held."""
-    shape = (panel.n_series, steps, panel.n_inputs)
-    if inputs is None:
-        last = np.array([one.inputs[-1] for one in last_rows.values()])
-        return np.repeat(last[:, None, :], steps, axis=1)
-    if isinstance(inputs, Panel):
-        inputs = [
-            inputs.inputs[first : first + steps]
-            for first in (inputs.starts[inputs.ids.index(name)] for name in panel.ids)
-        ]
-    values = future_numbers(inputs)
-    values = values[None] if values.ndim == 2 else values
-    if values.shape != shape:
-        raise DataError(
-            f"coming inputs must have shape {shape}: series, rows, inputs; they have {values.shape}."
-        )
-    return values

@@ -13,11 +13,10 @@ import numpy as np
 
 from varnn._types import FloatArray
 from varnn.data.panel import Panel
-from varnn.data.tables import collected
+from varnn.data.tables import Reading, collected
 from varnn.errors import DataError
 from varnn.model.fitted import Fitted
 from varnn.model.intervals import Interval, bound_name
-from varnn.streaming.closed_loop import continue_from_training
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -51,8 +50,8 @@ def predict_frame(
     target, fitted_series = (
         one if one in table.columns else None for one in (fitted.target_name, fitted.series_name)
     )
-    fitted_times = (fitted.time_name or "").split(",")
-    if time is None and set(fitted_times) <= set(table.columns):
+    fitted_times = Reading(target=None, time=fitted.time_name).times_in(table.columns)
+    if time is None and fitted_times and set(fitted_times) <= set(table.columns):
         time = fitted_times
     series = series or fitted_series
     times = [] if time is None else [time] if isinstance(time, str) else list(time)
@@ -62,10 +61,7 @@ def predict_frame(
     panel = Panel.from_frame(
         frame, target=target, time=time, series=series, inputs=fitted.input_names, **before
     )
-    if target is None and interval is None:
-        found = {PREDICTION: continue_from_training(fitted, panel)}
-    else:
-        found = _columns(model.predict(panel, interval=interval), interval)
+    found = _columns(model.predict(panel, interval=interval), interval)
     kept = list(dict.fromkeys(one for one in (*times, series, target) if one is not None))
     taken = [one for one in kept if one in found]
     if taken:

@@ -47,6 +47,7 @@ def panel_of(
         raise DataError("a Panel holds labels and series already; give it alone, without y or series.")
     if fitting:
         keep_names(estimator, X.input_names)
+        estimator.n_features_in_ = X.n_inputs
     return X
 
 
@@ -55,6 +56,13 @@ def keep_names(estimator: Any, names: Sequence[str]) -> None:
     estimator.__dict__.pop("feature_names_in_", None)
     if tuple(names) != default_names(len(names)):
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
+
+
+def take_names(estimator: Any, draft: Any) -> None:
+    """Take number and names of inputs over from a copy that was given rows."""
+    estimator.__dict__.pop("feature_names_in_", None)
+    names = ("n_features_in_", "feature_names_in_")
+    estimator.__dict__ |= {name: draft.__dict__[name] for name in names if name in draft.__dict__}
 
 
 def panel_from(
@@ -192,7 +200,7 @@ def warn_of_little(training: Panel, validation: Panel | None) -> None:
         )
 
 
-def check_fit_arguments(validation: Any, on_epoch: Any) -> None:
+def check_fit_arguments(validation: Any, on_epoch: Any, stop: Any) -> None:
     """Refuse what ``fit`` cannot use beside its rows."""
     if validation is not None and not isinstance(validation, Panel):
         raise DataError(
@@ -200,6 +208,8 @@ def check_fit_arguments(validation: Any, on_epoch: Any) -> None:
         )
     if on_epoch is not None and not callable(on_epoch):
         raise ConfigError(f"on_epoch must be a function of one line of history; got {shown(on_epoch)}.")
+    if stop is not None and not callable(getattr(stop, "is_set", None)):
+        raise ConfigError(f"stop must be an event, such as threading.Event(); got {shown(stop)}.")
 
 
 def row_weights(values: Any, n_rows: int) -> FloatArray | None:
@@ -247,7 +257,8 @@ def split_or_take(
 ) -> tuple[Panel, Panel | None]:
     """Rows to train on, and to choose on: those given, or the last fraction of each series; None if none."""
     if validation is not None:
-        later = latest_rows(validation, most)
+        matched = validation.with_inputs(panel.input_names, "the validation rows")
+        later = latest_rows(matched, most)
         return panel, later if len(later) else None
     if not fraction:
         return panel, None

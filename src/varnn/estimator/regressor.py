@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from copy import copy
+from dataclasses import fields
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -18,30 +19,20 @@ from varnn._types import FloatArray
 from varnn.data.files import write_atomically
 from varnn.data.panel import Panel
 from varnn.data.preparation import Fill, Scale
-from varnn.errors import DataError, require
+from varnn.errors import DataError
 from varnn.estimator import _forecast, _frames, defaults
+from varnn.estimator._fit import fit_rows
 from varnn.estimator._forecast import Method
-from varnn.estimator._reporting import reporter
-from varnn.estimator._settings import check_settings, checked_details, plain_settings, with_details
+from varnn.estimator._settings import checked_details, plain_settings, with_details
 from varnn.estimator.details import NAMES, Details, pointing_to_details, published
-from varnn.estimator.input import (
-    RowSeries,
-    check_fit_arguments,
-    latest_rows,
-    panel_of,
-    row_weights,
-    seed_of,
-    split_or_take,
-    warn_of_little,
-)
+from varnn.estimator.input import RowSeries, panel_of, row_weights, take_names
 from varnn.model.forecast import Forecast
-from varnn.model.forecast.rows import columns_of, refuse_too_far
 from varnn.model.intervals import Interval
 from varnn.model.prediction import predict, predict_intervals, residual_memory
 from varnn.network.cell import Variant
 from varnn.persistence import card, model_file
 from varnn.persistence.onnx.step import step
-from varnn.streaming.closed_loop import continue_from_training, say_once
+from varnn.streaming.closed_loop import continue_from_training, say_once, without_labels
 from varnn.streaming.stream import Stream
 
 if TYPE_CHECKING:
@@ -82,7 +73,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         Time of day and week as inputs, where rows have a time; "auto" takes those that lower the
         validation error of the first member.
     peers : bool, default=False
-        Let each row see what the other series of its panel just did; needs ``linear``.
+        Let each row see what the other series of its panel just did; needs ``linear``, and two series.
     adapt : {"constant-gain", None}, default="constant-gain"
         Let the readout of each series go on learning as its labels arrive, when predicting a panel and
         in a stream alike; None leaves it as trained.
@@ -233,39 +224,22 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         validation : Panel or None, default=None
             Rows to choose on, instead of the last ``validation_fraction`` of each series.
         on_epoch : callable or None, default=None
-            Called after each epoch with its line of ``history_``.
+            Called after each epoch of every training, one call at a time but from several threads, with a
+            line as those of ``history_`` and two more numbers: ``member``, counted from 0 in each stage, and
+            ``progress``, the share of all that is done. Candidates that are not chosen, the refit on all rows
+            and what looks ahead are told, too, and are not in ``history_``.
         stop : Event or None, default=None
             Cuts training short once it is set, as Ctrl-C does: what is trained by then is the model, and
-            ``fitted_.training.interrupted`` says so.
+            ``fitted_.training.interrupted`` says so. If nothing is, that is a ``TrainingError``, and the
+            estimator stays as it was. It is yours: nothing here sets it.
         """
-        check_settings(self.get_params(deep=False))
-        check_fit_arguments(validation, on_epoch)
-        require("torch", extra="train", purpose="training")
-        from varnn import fitting  # late: it imports torch
-
-        most = self._details.max_rows
-        panel = latest_rows(panel_of(self, X, y, series, fitting=True), most)
-        held_out = self.validation_fraction if validation is None else 0.0
-        training, chosen_on = split_or_take(panel, validation, held_out, most)
-        warn_of_little(training, chosen_on)
-        refuse_too_far(training, self.horizon, held_out)
-        columns_of(training, self.known_inputs or ())  # refuses names that are not there
-        fitted, self.forecaster_ = fitting.fit(
-            self.settings(),
-            training,
-            chosen_on,
-            rows=panel,
-            refit=self.refit and held_out > 0 and len(panel) > len(training),
-            horizon=self.horizon,
-            known_inputs=self.known_inputs or (),
-            seed=seed_of(self.random_state),
-            on_epoch=reporter(self.verbose, on_epoch),
-            stop=stop,
+        draft = copy(self)  # what scikit-learn's checks set on the way is not there if the fit fails
+        fitted, forecaster = fit_rows(
+            draft, X, y, series, validation=validation, on_epoch=on_epoch, stop=stop
         )
-        record = replace(fitted.training, period=card.period(panel.time), reading=dict(panel.read_as))
-        self.fitted_ = replace(fitted, training=record)
-        self.history_ = record.history
-        self.n_features_in_ = panel.n_inputs
+        self.fitted_, self.forecaster_ = fitted, forecaster
+        self.history_ = fitted.training.history
+        take_names(self, draft)
         return self
 
     def predict(
@@ -284,10 +258,10 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             A :class:`Panel`, whose target holds the labels; or inputs (n_rows, n_inputs); None for a model
             without inputs.
         y : array_like or None, default=None
-            Labels (n_rows,); each is used for rows after its own. Without any, the rows are taken
-            to follow the training rows, and are predicted in closed loop: each prediction is taken as
-            the label, within the range of labels known (see `varnn.streaming.closed_loop`). A line says so,
-            once: scorers of scikit-learn call ``predict(X)``, and measure just that.
+            Labels (n_rows,); each is used for rows after its own. Without any, here or in a panel, the rows
+            are taken to follow the training rows, and are predicted in closed loop: each prediction is taken
+            as the label, within the range of labels known (see `varnn.streaming.closed_loop`). A line says
+            so, once: scorers of scikit-learn call ``predict(X)``, and measure just that.
             :func:`varnn.evaluation.one_step_scorer` and ``score`` measure one step ahead.
         series : RowSeries or None, default=None
             Series of each row.
@@ -303,13 +277,11 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         panel = self._panel(X, y, series)
         if interval is not None:
             found = predict_intervals(self.fitted_, panel, interval)
-            return found if isinstance(X, Panel) else Interval(*map(panel.in_caller_order, found))
-        if isinstance(X, Panel):
-            return predict(self.fitted_, panel)
-        if y is None:
+            return Interval(*(_in_order(X, panel, one) for one in found))
+        if without_labels(panel):
             say_once(self.fitted_)
-            return panel.in_caller_order(continue_from_training(self.fitted_, panel))
-        return panel.in_caller_order(predict(self.fitted_, panel))
+            return _in_order(X, panel, continue_from_training(self.fitted_, panel))
+        return _in_order(X, panel, predict(self.fitted_, panel))
 
     def predict_frame(
         self,
@@ -423,20 +395,21 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         predictions = predict(self.fitted_, panel)
         return float(r2_score(panel.target[known], predictions[known], sample_weight=weights))
 
-    def innovations(self, X: Any, y: Any = None) -> FloatArray:
-        """Label minus one-step prediction of every row, NaN where the label is missing."""
-        panel = self._panel(X, y)
-        return np.asarray(panel.target - predict(self.fitted_, panel))
+    def innovations(self, X: Any, y: Any = None, *, series: RowSeries = None) -> FloatArray:
+        """Label minus one-step prediction of every row, NaN where the label is missing; as ``predict``."""
+        panel = self._panel(X, y, series)
+        return _in_order(X, panel, np.asarray(panel.target - predict(self.fitted_, panel)))
 
-    def memory(self, X: Any, y: Any = None) -> npt.NDArray[np.float32]:
+    def memory(self, X: Any, y: Any = None, *, series: RowSeries = None) -> npt.NDArray[np.float32]:
         """Residual memory that each row was predicted with, (n_rows, ensemble * memory_size)."""
-        return residual_memory(self.fitted_, self._panel(X, y))
+        panel = self._panel(X, y, series)
+        return _in_order(X, panel, residual_memory(self.fitted_, panel))
 
-    def diagnose(self, X: Any, y: Any = None) -> Diagnosis:
+    def diagnose(self, X: Any, y: Any = None, *, series: RowSeries = None) -> Diagnosis:
         """Say what the innovations still hold, where they changed, and whether intervals covered."""
         from varnn.monitoring.diagnostics import PredictionTrace, diagnose_trace
 
-        return diagnose_trace(PredictionTrace.of(self.fitted_, self._panel(X, y)))
+        return diagnose_trace(PredictionTrace.of(self.fitted_, self._panel(X, y, series)))
 
     def stream(self, n_series: int | None = None) -> Stream:
         """Start predicting and observing one step at a time; see :class:`Stream`."""
@@ -498,3 +471,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _in_order(X: Any, panel: Panel, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values of rows as the rows came: those of a panel in its own order, others in that of X."""
+    return values if isinstance(X, Panel) else panel.in_caller_order(values)

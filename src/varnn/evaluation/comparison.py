@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, get_args
 
@@ -20,9 +20,9 @@ from varnn._types import BoolArray, FloatArray
 from varnn.data import allocator
 from varnn.data.panel import Panel
 from varnn.data.rules import whole
-from varnn.errors import ConfigError, check_choice
+from varnn.errors import ConfigError, DataError, check_choice
 from varnn.estimator.regressor import VARNNRegressor
-from varnn.evaluation.metrics import DEFAULT, check_names, mse, needs
+from varnn.evaluation.metrics import DEFAULT, check_names, mse, of_intervals
 from varnn.evaluation.protocols import Parts, ProtocolName, cut, rolling
 from varnn.evaluation.scores import Comparison, Predicted, Score, TestBlock, score_blocks
 from varnn.model.intervals import check_levels
@@ -33,7 +33,7 @@ class Model(Protocol):
     """What a model must offer to be compared.
 
     Metrics of intervals are for models whose ``predict`` takes ``interval``, a level, and then gives
-    predictions, lower and upper bounds.
+    predictions, lower and upper bounds, an array of one number per row each.
     """
 
     def fit(self, panel: Any, /, *, validation: Panel | None = None) -> Any:
@@ -135,7 +135,7 @@ def compare(
     if len(levels) != 1:
         raise ConfigError(f"metrics of intervals are about one level; got interval={interval!r}. Give one.")
     level = float(levels[0])
-    bounded = any("lower" in needs(one) or "upper" in needs(one) for one in asked)
+    bounded = any(of_intervals(one) for one in asked)
     cuts = _cuts(panel, protocol, origins, parts)
     blocks = [_block(one) for one in cuts]
     scores: list[Score] = []
@@ -218,16 +218,23 @@ def _predicted(block: TestBlock, model: Model, level: float | None) -> Predicted
         return Predicted(predictions)
     giving: Any = model
     try:
-        _, lower, upper = giving.predict(block.parts.lead_in, interval=level)
+        found = giving.predict(block.parts.lead_in, interval=level)
     except ConfigError:  # the level is fine, so it is a model that was fitted without intervals
         return Predicted(predictions)
-    return Predicted(predictions, *(np.asarray(one, np.float64)[block.scored] for one in (lower, upper)))
+    rows, given = (len(block.parts.lead_in),), list(found) if isinstance(found, Iterable) else []
+    if [np.shape(one) for one in given] != [rows] * 3:
+        raise DataError(
+            f"{type(model).__name__}.predict(panel, interval={level:g}) must give predictions, lower and "
+            f"upper bounds, three arrays of shape {rows}; it gave {type(found).__name__} of {len(given)}. "
+            "Without `interval` among the arguments of predict it is a model without intervals."
+        )
+    return Predicted(predictions, *(np.asarray(one, np.float64)[block.scored] for one in given[1:]))
 
 
 def _cuts(panel: Panel, protocol: ProtocolName, origins: int, parts: Parts | None) -> list[Parts]:
     check_choice("protocol", protocol, get_args(ProtocolName))
     if origins == 1:
-        return [cut(panel, protocol) if parts is None else parts]
+        return [cut(panel, protocol) if parts is None else _matched(parts)]
     if parts is not None or protocol == "paper":
         what = "a cut of your own" if parts is not None else "the paper's protocol"
         raise ConfigError(
@@ -235,6 +242,13 @@ def _cuts(panel: Panel, protocol: ProtocolName, origins: int, parts: Parts | Non
             f"got origins={origins}. Leave one of the two out."
         )
     return rolling(panel, origins)
+
+
+def _matched(parts: Parts) -> Parts:
+    """Bring the inputs of all parts into the order of those to learn from."""
+    names = parts.train.input_names
+    others = {one: getattr(parts, one) for one in ("validation", "test", "lead_in")}
+    return replace(parts, **{one: part.with_inputs(names, f"{one} rows") for one, part in others.items()})
 
 
 def _named(models: Any) -> list[tuple[str, Callable[[int], Model]]]:

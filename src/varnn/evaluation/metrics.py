@@ -89,6 +89,17 @@ def needs(name: str) -> tuple[str, ...]:
     return tuple(inspect.signature(METRICS[name]).parameters)
 
 
+def of_intervals(name: str) -> bool:
+    """Whether a metric is about intervals, and so about their level.
+
+    Examples
+    --------
+    >>> of_intervals("coverage"), of_intervals("mae")
+    (True, False)
+    """
+    return not {"lower", "upper"}.isdisjoint(needs(name))
+
+
 def check_names(names: str | Iterable[str]) -> tuple[str, ...]:
     """Names of metrics, each once; those that there are not are refused.
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -90,15 +91,17 @@ def stacked(members: list[Trained]) -> Weights:
 
 
 class Progress:
-    """Hands epochs on, with the share of all epochs that is done."""
+    """Hands epochs on, one at a time, with the share of all epochs that is done."""
 
     def __init__(self, total: int, on_epoch: Callable[[Epoch], None] | None) -> None:
         self.total = total
         self.done = 0
+        self.lock = Lock()
         self.on_epoch = on_epoch
 
     def __call__(self, member: int, line: Epoch) -> None:
         """Take in an epoch of a member."""
-        self.done += 1
-        if self.on_epoch is not None:
-            self.on_epoch({**line, "member": member, "progress": self.done / self.total})
+        with self.lock:  # members are trained side by side
+            self.done += 1
+            if self.on_epoch is not None:
+                self.on_epoch({**line, "member": member, "progress": self.done / self.total})

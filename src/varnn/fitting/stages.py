@@ -19,8 +19,9 @@ from varnn.fitting.one_step import OneStep
 from varnn.fitting.settings import Settings
 from varnn.model.fitted import Fitted, last_rows_of
 from varnn.model.forecast import Forecaster
+from varnn.model.peers import refuse_alone
 from varnn.model.training_record import TrainingRecord
-from varnn.network.training import Epoch, Trained, one_thread
+from varnn.network.training import Epoch, OwnEvent, Trained, one_thread
 
 logger = logging.getLogger(__name__)
 
@@ -116,6 +117,8 @@ def fit(
     """
     if not one_step and horizon < 2:
         raise ConfigError(f"without a one-step model horizon must be at least 2; got {horizon}.")
+    if settings.peers:
+        refuse_alone(training)
     stages = _Stages(on_epoch, stop, total=one_step * (1 + refit) + (horizon > 1) * (1 + refit))
     everything = training if rows is None else rows
     fitted, forecaster = None, None
@@ -144,7 +147,7 @@ class _Stages:
 
     def __init__(self, on_epoch: OnEpoch | None, stop: Event | None, *, total: int) -> None:
         self.on_epoch, self.total, self.done = on_epoch, total, 0
-        self.announce, self.stop = stop is None, stop or Event()  # whoever gave one says what is kept
+        self.announce, self.stop = stop is None, OwnEvent(stop)  # whoever gave one says what is kept
         self.left_out: list[str] = []
 
     def next_report(self) -> OnEpoch | None:

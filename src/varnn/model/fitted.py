@@ -5,7 +5,7 @@ No torch and no scikit-learn here: a fitted model predicts and streams on NumPy 
 
 import hashlib
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,6 @@ import numpy.typing as npt
 from varnn._types import FloatArray
 from varnn.data.panel import Panel
 from varnn.data.preparation import STANDARD_LIMIT, fill_gaps
-from varnn.errors import DataError
 from varnn.model.adaptation import Adaptation
 from varnn.model.calendar import has_times
 from varnn.model.intervals import Calibrator
@@ -121,16 +120,7 @@ class Fitted:
 
     def matched(self, panel: Panel) -> Panel:
         """Bring a panel's columns into the model's order."""
-        if panel.input_names == self.input_names:
-            return panel
-        missing = [name for name in self.input_names if name not in panel.input_names]
-        if missing:
-            raise DataError(
-                f"the model was fitted on {len(self.input_names)} inputs; the data lack {missing[:5]}. "
-                f"They have {list(panel.input_names)[:10]}."
-            )
-        columns = [panel.input_names.index(name) for name in self.input_names]
-        return replace(panel, inputs=panel.inputs[:, columns], input_names=self.input_names)
+        return panel.with_inputs(self.input_names)
 
 
 def last_rows_of(panel: Panel, pipeline: FeaturePipeline, rows: int) -> dict[str, LastRows]:

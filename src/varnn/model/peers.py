@@ -7,9 +7,19 @@ import numpy.typing as npt
 
 from varnn._types import BoolArray, DoubleArray, FloatArray, IntArray
 from varnn.data.panel import Panel
+from varnn.errors import DataError
 
 PEER_INPUTS = ("gap to peers", "change of peers")
 PEER_RESIDUAL = "innovation of peers"
+
+
+def refuse_alone(training: Panel) -> None:
+    """Refuse ``peers=True`` for a series that has none."""
+    if training.n_series < 2:
+        raise DataError(
+            "peers=True needs at least two series, as each sees what the others do; the training rows have "
+            f"{training.n_series}. Name the series of the rows, or leave peers out."
+        )
 
 
 def time_index(panel: Panel) -> IntArray:

@@ -22,6 +22,7 @@ from varnn.data.chunks import ROWS_AT_ONCE, Chunk, carried_chunks, chunks
 from varnn.data.panel import Panel
 from varnn.data.preparation import Fill, Scale, Scaling, fill_gaps
 from varnn.errors import DataError
+from varnn.model._fields import is_number
 from varnn.model.calendar import Cycle, calendar_inputs, calendar_names
 from varnn.model.linear import ADDED_INPUTS, LinearPart, LinearStream, last_labels
 from varnn.model.outliers import FilterStream, LabelFilter
@@ -387,7 +388,7 @@ def _from_arrays(kind: type[_Part], prefix: str, arrays: Mapping[str, DoubleArra
     for field in fields(kind):
         name = f"{prefix}.{_on_disk(field.name)}"
         if name in arrays or field.default is MISSING:  # a file may be older than a field with a default
-            values[field.name] = arrays[name].item() if field.type is float else arrays[name]
+            values[field.name] = arrays[name].item() if is_number(field) else arrays[name]
     return kind(**values)
 
 

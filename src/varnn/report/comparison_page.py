@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from varnn import baselines
 from varnn.estimator.regressor import VARNNRegressor
-from varnn.evaluation.metrics import METRICS, needs
+from varnn.evaluation.metrics import METRICS, of_intervals
 from varnn.evaluation.scores import Comparison
 from varnn.evaluation.significance import Difference
 from varnn.model.calendar import has_times
@@ -165,7 +165,8 @@ def _line(comparison: Comparison, row: dict[str, Any], best: str) -> dict[str, s
     found = None if name == best else comparison.difference(name, best)
     measured: dict[str, str] = {}
     for metric in comparison.metrics:
-        measured[_title(metric)] = _written(metric, row[metric])
+        about = f" ({_percent(comparison.level)})" if of_intervals(metric) else ""
+        measured[f"{_title(metric)}{about}"] = _written(metric, row[metric])
         if metric == "skill" and several_origins:
             skills = row["skill_by_origin"]
             measured["by origin"] = f"{min(skills):.0%} to {max(skills):.0%}"
@@ -185,6 +186,10 @@ def _title(metric: str) -> str:
     return TITLES.get(metric, metric.replace("_", " "))
 
 
+def _percent(level: float) -> str:
+    return f"{100 * level:g} %"
+
+
 def _written(metric: str, value: float | None) -> str:
     """Write the value of a metric; a dash where there is none."""
     return "-" if value is None else f"{value:.1%}" if metric in SHARES else f"{value:.4g}"
@@ -199,8 +204,10 @@ def _metrics_in_words(comparison: Comparison) -> str:
             said.append(first)
         elif first:
             said.append(f"{title}: {first[0].lower()}{first[1:]}")
-    if any("lower" in needs(metric) for metric in comparison.metrics):
-        said.append(f"Intervals have the level {comparison.level:.0%}; a dash is for models without any.")
+    if any(of_intervals(metric) for metric in comparison.metrics):
+        said.append(
+            f"Intervals have the level {_percent(comparison.level)}; a dash is for models without any."
+        )
     return " ".join(said)
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from varnn._types import DoubleArray, FloatArray
 from varnn.data.panel import Panel
 from varnn.data.preparation import fill_gaps
-from varnn.errors import DataError
+from varnn.errors import ConfigError, DataError
 from varnn.model.calendar import has_times
 from varnn.model.fitted import Fitted, LastRows
 from varnn.streaming.stream import Stream
@@ -30,6 +30,17 @@ logger = logging.getLogger(__name__)
 _told: WeakSet[Fitted] = WeakSet()  # models that said so; not kept with them, as predicting changes nothing
 WIDENED = 0.5  # of the range of labels, to which predictions may go beyond it on either side
 HANDED_ON = 0.5  # of what a prediction lies beyond it
+
+
+def without_labels(panel: Panel) -> bool:
+    """Whether no row has a label: then there is nothing to predict one step ahead from.
+
+    Examples
+    --------
+    >>> without_labels(Panel.from_arrays([[1.0]], None)), without_labels(Panel.from_arrays([[1.0]], [2.0]))
+    (True, False)
+    """
+    return len(panel) > 0 and bool(np.isnan(panel.target).all())
 
 
 def continue_from_training(model: Fitted, panel: Panel) -> FloatArray:
@@ -44,7 +55,7 @@ def continue_from_training(model: Fitted, panel: Panel) -> FloatArray:
     panel : Panel
         The rows; their target is not looked at.
     """
-    pieces = []
+    panel, pieces = model.matched(panel), []
     for index, name in enumerate(panel.ids):
         if name not in model.last_rows and not (panel.n_series == 1 == len(model.last_rows)):
             raise DataError(
@@ -72,6 +83,11 @@ def continued(
     model: Fitted, last: LastRows, inputs: FloatArray, time: npt.NDArray[Any] | None
 ) -> DoubleArray:
     """Go on after the last training rows of one series."""
+    if model.pipeline.peers:
+        raise ConfigError(
+            "a model with peers=True predicts all series together, which going on without labels, one series "
+            "after the other, does not do. Give labels; or fit with horizon=..., and use forecast."
+        )
     known = len(last.target)
     least, most = model.labels_known
     low, high = np.fmin.reduce(last.target, initial=least), np.fmax.reduce(last.target, initial=most)
@@ -100,6 +116,6 @@ def say_once(model: Fitted) -> None:
     if model not in _told:
         _told.add(model)
         logger.warning(
-            "predict(X) without labels goes on after the training rows in closed loop: errors add up. With "
+            "predict without labels goes on after the training rows in closed loop: errors add up. With "
             "labels, predict(X, y) is one step ahead, as are score(X, y) and evaluation.one_step_scorer()."
         )

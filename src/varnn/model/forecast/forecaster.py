@@ -8,13 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import DoubleArray
-from varnn.data.odd_input import unmasked
 from varnn.data.panel import Panel
 from varnn.data.rules import optional, whole
 from varnn.errors import ConfigError, DataError
 from varnn.model.fitted import Fitted
 from varnn.model.forecast.direct import CHANGES, DirectPart, HorizonFeatures
-from varnn.model.forecast.rows import columns_of, coming_times, extended, inputs_known_before, targets_ahead
+from varnn.model.forecast.rows import (
+    coming_inputs,
+    coming_times,
+    extended,
+    inputs_known_before,
+    targets_ahead,
+)
 from varnn.model.intervals import Calibrator, check_levels, follow
 from varnn.model.prediction import score_chunks
 from varnn.network.cell import look_ahead
@@ -225,46 +230,13 @@ class Forecaster:
                     "inputs. Fit with known_inputs=[...]."
                 )
             return None
-        shape = (panel.n_series, steps, len(self.known))
         if inputs is None:
             raise DataError(
                 f"inputs {list(self.known)} were declared as known in the future: give their next {steps} "
                 "values as `inputs`."
             )
-        if isinstance(inputs, Panel):
-            values = _by_series(inputs, panel.ids, self.known, steps)
-        else:
-            values = future_numbers(inputs)
-            if values.ndim == 2:
-                values = values[None]
-            values = values[:, :steps] if values.ndim == 3 else values
-        if values.shape != shape or not np.isfinite(values).all():
-            raise DataError(
-                f"future inputs must be {shape} finite numbers: series, rows, {list(self.known)}; "
-                f"they have shape {values.shape}."
-            )
+        values = coming_inputs(inputs, panel.ids, self.known, steps)
+        if not np.isfinite(values).all():
+            raise DataError(f"future inputs must be finite numbers; some of {list(self.known)} are missing.")
         missing = self.horizon - steps
         return np.concatenate([values, np.repeat(values[:, -1:], missing, axis=1)], axis=1)
-
-
-def future_numbers(inputs: Any) -> DoubleArray:
-    """Read coming inputs as numbers, in whatever shape; what is masked is missing."""
-    try:
-        return np.asarray(unmasked(inputs), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(
-            "future inputs must be numbers, as many for each row; got others, or rows of several lengths."
-        ) from None
-
-
-def _by_series(panel: Panel, ids: Sequence[str], known: Sequence[str], steps: int) -> DoubleArray:
-    """Take the first rows of each series."""
-    columns = columns_of(panel, known)
-    values = []
-    for name in ids:
-        index = panel.ids.index(name) if name in panel.ids else 0 if len(ids) == 1 == panel.n_series else -1
-        if index < 0 or panel.lengths[index] < steps:
-            raise DataError(f"future inputs must hold {steps} rows of series {name!r}.")
-        first = int(panel.starts[index])
-        values.append(panel.inputs[first : first + steps, columns])
-    return np.array(values, dtype=np.float64)

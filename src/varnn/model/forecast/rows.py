@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import DoubleArray, FloatArray, IntArray
+from varnn.data.odd_input import unmasked
 from varnn.data.panel import Panel
 from varnn.data.sampling import sampling_step
 from varnn.errors import DataError
@@ -151,6 +152,64 @@ def extended(panel: Panel, horizon: int, future: FloatArray | None, known: Seque
         time = np.empty(total, panel.time.dtype)
         time[old], time[new] = panel.time, coming_times(panel, horizon).ravel()
     return replace(panel, inputs=inputs, target=target, starts=starts, time=time, rows=np.arange(total))
+
+
+def coming_inputs(inputs: Any, ids: Sequence[str], names: Sequence[str], steps: int) -> DoubleArray:
+    """Read the inputs of rows that have not come yet; what is masked is missing.
+
+    Parameters
+    ----------
+    inputs : Panel or array
+        A panel with these series and inputs, or an array (H, D) for one series, (S, H, D) for several. Rows
+        beyond ``steps`` are left out.
+    ids, names : sequence of str
+        Series and inputs, in the order to bring them into.
+    steps : int
+        Rows ahead.
+
+    Returns
+    -------
+    array of shape (S, steps, D)
+
+    Examples
+    --------
+    >>> coming = Panel.from_arrays([[1.0, 5.0], [2.0, 6.0]], None, input_names=["wind", "tariff"])
+    >>> coming_inputs(coming, coming.ids, ["tariff", "wind"], 1).tolist()
+    [[[5.0, 1.0]]]
+    """
+    if isinstance(inputs, Panel):
+        return _by_series(inputs, ids, names, steps)
+    try:
+        values = np.asarray(unmasked(inputs), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            "future inputs must be numbers, as many for each row; got others, or rows of several lengths."
+        ) from None
+    if values.ndim == 2:
+        values = values[None]
+    values = values[:, :steps] if values.ndim == 3 else values
+    shape = (len(ids), steps, len(names))
+    if values.shape != shape:
+        raise DataError(
+            f"future inputs must have shape {shape}: series, rows, {list(names)}; they have {values.shape}."
+        )
+    return values
+
+
+def _by_series(panel: Panel, ids: Sequence[str], names: Sequence[str], steps: int) -> DoubleArray:
+    """Take the first rows of each series."""
+    missing = [name for name in names if name not in panel.input_names]
+    if missing:
+        raise DataError(f"future inputs must hold {list(names)[:10]}; they lack {missing[:5]}.")
+    columns = columns_of(panel, names)
+    values = []
+    for name in ids:
+        index = panel.ids.index(name) if name in panel.ids else 0 if len(ids) == 1 == panel.n_series else -1
+        if index < 0 or panel.lengths[index] < steps:
+            raise DataError(f"future inputs must hold {steps} rows of series {name!r}.")
+        first = int(panel.starts[index])
+        values.append(panel.inputs[first : first + steps, columns])
+    return np.array(values, dtype=np.float64)
 
 
 def coming_times(panel: Panel, horizon: int) -> npt.NDArray[Any]:

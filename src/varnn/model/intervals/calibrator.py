@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from varnn._types import DoubleArray, IntArray
 from varnn.errors import ConfigError, DataError
+from varnn.model._fields import is_number
 
 
 class CalibrationRows(NamedTuple):
@@ -168,16 +169,14 @@ class Calibrator(ABC):
     def from_arrays(cls, arrays: Mapping[str, DoubleArray]) -> Self:
         """Undo :meth:`arrays`; raise DataError for arrays that it cannot have given."""
         missing = [one.name for one in fields(cls) if one.default is MISSING and one.name not in arrays]
-        long = [
-            one.name for one in fields(cls) if one.type is float and np.size(arrays.get(one.name, 0)) != 1
-        ]
+        long = [one.name for one in fields(cls) if is_number(one) and np.size(arrays.get(one.name, 0)) != 1]
         if missing or long:
             raise DataError(
                 f"{cls.__name__} needs {[one.name for one in fields(cls)]}; {missing} are missing, and "
                 f"{long} must be one number each. Restore the file from a copy."
             )
         known = {one.name: arrays[one.name] for one in fields(cls) if one.name in arrays}
-        floats = {one.name for one in fields(cls) if one.type is float}
+        floats = {one.name for one in fields(cls) if is_number(one)}
         return cls(**{name: array.item() if name in floats else array for name, array in known.items()})
 
 

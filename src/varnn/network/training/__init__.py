@@ -10,12 +10,14 @@ from varnn.network.training.config import Schedule, TrainConfig, pick_device
 from varnn.network.training.loop import train, train_together
 from varnn.network.training.members import Member, train_members
 from varnn.network.training.record import Ahead, Epoch, Trained
+from varnn.network.training.stopping import OwnEvent
 from varnn.network.training.threads import one_thread
 
 __all__ = [
     "Ahead",
     "Epoch",
     "Member",
+    "OwnEvent",
     "Schedule",
     "TrainConfig",
     "Trained",

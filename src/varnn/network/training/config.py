@@ -91,7 +91,7 @@ class TrainConfig:
 
 
 def pick_device(name: str) -> torch.device:
-    """Device of a name, one that is there; ``"auto"`` is a GPU where there is one.
+    """Device of a name, one that is there; ``"auto"`` is the CPU.
 
     Parameters
     ----------

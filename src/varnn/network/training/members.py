@@ -14,6 +14,7 @@ from varnn.network.engines.registry import batches_members
 from varnn.network.training.config import TrainConfig, pick_device
 from varnn.network.training.loop import train, train_together
 from varnn.network.training.record import Ahead, Epoch, Trained
+from varnn.network.training.stopping import OwnEvent
 from varnn.network.training.threads import one_thread
 
 
@@ -59,9 +60,12 @@ def train_members(
         not through their first one have no history. If none has any, KeyboardInterrupt is raised.
     """
     stop = stop or Event()
-    trained = _trained(members, config, on_epoch, stop)
-    if stop.is_set() and not any(one.history for one in trained):
-        raise KeyboardInterrupt
+    ours = OwnEvent(stop)
+    trained = _trained(members, config, on_epoch, ours)  # a member that fails sets ours alone
+    if ours.is_set():
+        stop.set()
+        if not any(one.history for one in trained):
+            raise KeyboardInterrupt
     return trained
 
 
@@ -79,7 +83,8 @@ def _trained(
         one = members[index]
         rows = (one.training, one.validation)
         how: dict[str, Any] = {"ahead": one.ahead, "stop_after": one.stop_after}
-        return train(one.architecture, *rows, config, one.seed, numbered, stop, **how)
+        with one_thread():  # a thread of its own has a count of its own
+            return train(one.architecture, *rows, config, one.seed, numbered, stop, **how)
 
     allocator.release()  # of whatever prepared the rows
     with one_thread():

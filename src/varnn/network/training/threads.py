@@ -2,9 +2,34 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock, local
 
 import torch
 from threadpoolctl import threadpool_limits
+
+
+class _TorchThreads:
+    """Torch's number of threads before anyone was within `one_thread`, and how many threads are within."""
+
+    def __init__(self) -> None:
+        self.lock, self.within, self.before = Lock(), 0, 1
+
+    def enter(self) -> None:
+        with self.lock:
+            now = torch.get_num_threads()  # a new thread takes the others' number here, not after it was set
+            if self.within == 0:
+                self.before = now
+            self.within += 1
+            torch.set_num_threads(1)
+
+    def leave(self) -> None:
+        with self.lock:
+            self.within -= 1
+            # It holds for this thread and for those that have not begun: each brings back its own.
+            torch.set_num_threads(self.before)
+
+
+_torch_threads, _mine = _TorchThreads(), local()
 
 
 @contextmanager
@@ -12,7 +37,8 @@ def one_thread() -> Iterator[None]:
     """Keep the products of torch and NumPy to one thread: they are small here.
 
     A second thread gains little on an idle machine, and on a busy one the threads wait for each
-    other: ten times slower was seen. A second core is better used by a second member.
+    other: ten times slower was seen. A second core is better used by a second member. Several threads may
+    be within at a time: all leave with the number that there was before the first of them.
 
     Examples
     --------
@@ -20,10 +46,14 @@ def one_thread() -> Iterator[None]:
     ...     torch.get_num_threads()
     1
     """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    if getattr(_mine, "within", False):
+        yield
+        return
+    _mine.within = True
+    _torch_threads.enter()
     try:
-        with threadpool_limits(1, user_api="blas"):
+        with threadpool_limits(1, user_api="blas"):  # which knows of threads that overlap by itself
             yield
     finally:
-        torch.set_num_threads(threads)
+        _torch_threads.leave()
+        _mine.within = False

@@ -1,0 +1,71 @@
+"""What users give to ``fit`` -> a fitted model: checks, rows to train and to choose on, stages."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from threading import Event
+from typing import Any
+
+from varnn.data.panel import Panel
+from varnn.errors import TrainingError, require
+from varnn.estimator._reporting import reporter
+from varnn.estimator._settings import check_settings, checked_details
+from varnn.estimator.input import (
+    RowSeries,
+    check_fit_arguments,
+    latest_rows,
+    panel_of,
+    seed_of,
+    split_or_take,
+    warn_of_little,
+)
+from varnn.model.fitted import Fitted
+from varnn.model.forecast import Forecaster
+from varnn.model.forecast.rows import columns_of, refuse_too_far
+from varnn.persistence import card
+
+
+def fit_rows(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    series: RowSeries,
+    *,
+    validation: Panel | None,
+    on_epoch: Callable[[dict[str, float]], None] | None,
+    stop: Event | None,
+) -> tuple[Fitted, Forecaster | None]:
+    """Fit a model with an estimator's settings, which gets the names of the inputs."""
+    check_settings(estimator.get_params(deep=False))
+    check_fit_arguments(validation, on_epoch, stop)
+    require("torch", extra="train", purpose="training")
+    from varnn import fitting  # late: it imports torch
+
+    most = checked_details(estimator.details).max_rows
+    panel = latest_rows(panel_of(estimator, X, y, series, fitting=True), most)
+    held_out = estimator.validation_fraction if validation is None else 0.0
+    training, chosen_on = split_or_take(panel, validation, held_out, most)
+    warn_of_little(training, chosen_on)
+    refuse_too_far(training, estimator.horizon, held_out)
+    columns_of(training, estimator.known_inputs or ())  # refuses names that are not there
+    try:
+        fitted, forecaster = fitting.fit(
+            estimator.settings(),
+            training,
+            chosen_on,
+            rows=panel,
+            refit=estimator.refit and held_out > 0 and len(panel) > len(training),
+            horizon=estimator.horizon,
+            known_inputs=estimator.known_inputs or (),
+            seed=seed_of(estimator.random_state),
+            on_epoch=reporter(estimator.verbose, on_epoch),
+            stop=stop,
+        )
+    except KeyboardInterrupt:
+        if stop is None or not stop.is_set():  # it is one
+            raise
+        raise TrainingError(
+            "nothing was trained: `stop` was set before the first epoch was through. Give an event that is "
+            "not set, and set it later."
+        ) from None
+    record = replace(fitted.training, period=card.period(panel.time), reading=dict(panel.read_as))
+    return replace(fitted, training=record), forecaster
