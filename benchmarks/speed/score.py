@@ -16,7 +16,7 @@ from benchmarks.speed.model import untrained
 from benchmarks.speed.rounds import Contender, agree, interleave
 from varnn.network import cell
 from varnn.network.cell import Architecture, Weights
-from varnn.network.engines.scoring import score_stepwise
+from varnn.network.scoring import score_stepwise
 
 ROWS, INPUTS, HIDDEN, WINDOW = 1_000_000, 27, 128, 5
 STEPWISE, COMPILED = "varnn NumPy", "varnn compiled"  # what `score` takes without numba, and with it
@@ -84,7 +84,7 @@ def _contender(name: str, rows: int, threads: int) -> Contender:
     if name == STEPWISE:
         return Contender(name, lambda number: score_stepwise(*arguments).predictions[0, WINDOW - 1 :])
     if name == COMPILED:
-        from varnn.network.engines.compiled_scoring import score_compiled  # it loads numba
+        from varnn.network._compiled_scoring import score_compiled  # it loads numba
 
         return Contender(name, lambda number: score_compiled(*arguments)[0, WINDOW - 1 :])
     weights = Weights(**{name: matrix[0] for name, matrix in fitted.weights.as_dict().items()})

@@ -210,11 +210,9 @@ ADDITIONS = [
             ]
         },
         program=_PANEL
-        + "import varnn\nfrom varnn.fitting.horizon import Horizon\n"
-        + "from varnn.fitting.one_step import OneStep\n"
-        + "from varnn.model.intervals.methods import METHODS\n"
-        + "OneStep.calibrator = Horizon.calibrator = METHODS['split']\n"
-        + "model = VARNNRegressor(epochs=1, hidden_size=4, ensemble=1, horizon=2).fit(panel)\n"
+        + "import varnn\n"
+        + "small = {'epochs': 1, 'hidden_size': 4, 'ensemble': 1, 'horizon': 2}\n"
+        + "model = VARNNRegressor(**small, intervals='split').fit(panel)\n"
         + "model.save('m.varnn')\nagain = varnn.load('m.varnn')\n"
         + "found = again.predict(panel, interval=0.9)\n"
         + "assert np.ptp(found.upper - found.prediction) < 1e-9\n"

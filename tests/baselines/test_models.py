@@ -288,3 +288,32 @@ def test_importing_and_making_baselines_loads_no_heavy_package() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_layers_stepped_by_hand_are_those_of_torch(kind: str) -> None:
+    """With tanh they give what torch's own layers give; with relu, which torch has not, something else."""
+    network = _networks.build(kind, 3, 5, seed=1)
+    assert isinstance(network, _networks.Recurrent)
+    with torch.no_grad():
+        for weights in network.layer.parameters():
+            weights.copy_(torch.randn(weights.shape))
+        steps = torch.randn(7, 4, 3)
+        step = {"lstm": _networks.lstm, "gru": _networks.gru}[kind]
+        torch.testing.assert_close(step(network.layer, steps, torch.tanh), network.layer(steps)[0][:, -1])
+        assert not torch.allclose(step(network.layer, steps, torch.relu), network.layer(steps)[0][:, -1])
+
+
+@pytest.mark.parametrize("kind", ["rnn", "lstm", "gru"])
+def test_a_recurrent_network_may_see_the_row_it_predicts(kind: str) -> None:
+    """The label is the row's own input: only a network that sees that row can know it."""
+    x = np.random.default_rng(0).normal(size=800)
+    panel = Panel.from_arrays(x[:, None], x)
+    errors = {}
+    for current in (False, True):
+        for activation in ("relu", "tanh"):
+            settings = {"current": current, "activation": activation, "epochs": 15, "batch_size": 16}
+            model = baselines.make(kind, **settings, hidden_size=16)
+            errors[current, activation] = np.mean(np.square(model.fit(panel).predict(panel) - x)[5:])
+    assert max(errors[True, one] for one in ("relu", "tanh")) < 0.2
+    assert min(errors[False, one] for one in ("relu", "tanh")) > 0.5

@@ -127,7 +127,7 @@ def test_rows_that_are_not_learnt_from_are_let_go_before_learning(
 
     monkeypatch.setattr(_table, "read", noted)
     monkeypatch.setattr(VARNNRegressor, "fit", checked)
-    monkeypatch.setitem(Details.__init__.__kwdefaults__, "max_rows", 200)
+    monkeypatch.setitem(Details.__init__.__kwdefaults__ or {}, "max_rows", 200)
     output = [] if command == "compare" else ["-o", str(tmp_path / "out")]
     words = [command, str(tmp_path / "data.csv"), "--target", "y", *output, *options.split()]
     done = CliRunner().invoke(app, words)
@@ -149,6 +149,6 @@ def test_very_many_rows_are_gone_through_less_often_but_twice(monkeypatch: pytes
     chosen, given = VARNNRegressor().settings(), VARNNRegressor(epochs=7).settings()
     rows = len(panel) - chosen.config(panel).window + 1
     for most, epochs in ((5 * rows, 5), (5 * rows - 1, 4), (rows // 2, 2)):
-        monkeypatch.setattr(settings, "LOSS_ROWS", most)
+        monkeypatch.setattr(settings, "ROW_BUDGET", most)
         assert chosen.config(panel).epochs == epochs
         assert given.config(panel).epochs == 7  # what is asked for is done

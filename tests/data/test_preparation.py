@@ -92,7 +92,7 @@ def test_scaling_equals_scikit_learn_and_ignores_gaps(how: str, peer: MinMaxScal
     panel = random_panel([50], 4, missing=0.2)
     panel.inputs[3, 1] = np.nan
     panel.inputs[:, 2] = 7.0  # constant
-    scaling = Scaling.of(panel, how)  # type: ignore[arg-type]
+    scaling = Scaling.fit(panel, how)  # type: ignore[arg-type]
     expected = peer.fit_transform(panel.inputs)
     np.testing.assert_allclose(scaling.apply(panel).inputs, expected, rtol=1e-5, atol=1e-6)
     target = peer.fit_transform(panel.target[:, None])[:, 0]
@@ -103,15 +103,15 @@ def test_scaling_equals_scikit_learn_and_ignores_gaps(how: str, peer: MinMaxScal
 
 
 def test_values_far_outside_training_cannot_overflow() -> None:
-    scaling = Scaling.of(Panel.from_arrays([[0.0], [1e-30]], [0.0, 1.0]), "minmax")
+    scaling = Scaling.fit(Panel.from_arrays([[0.0], [1e-30]], [0.0, 1.0]), "minmax")
     assert scaling.inputs(np.array([[1e100], [-1e100]])).tolist() == [[LIMIT], [-LIMIT]]
 
 
 def test_a_column_without_a_value_is_refused() -> None:
     with pytest.raises(DataError, match=r"\['x1'\] have none"):
-        Scaling.of(Panel.from_arrays([[1.0, np.nan], [2.0, np.nan]], [1.0, 2.0]), "minmax")
+        Scaling.fit(Panel.from_arrays([[1.0, np.nan], [2.0, np.nan]], [1.0, 2.0]), "minmax")
     with pytest.raises(DataError, match="nothing to learn from"):
-        Scaling.of(Panel.from_arrays([[1.0]], [np.nan]), "minmax")
+        Scaling.fit(Panel.from_arrays([[1.0]], [np.nan]), "minmax")
 
 
 @settings(max_examples=60, deadline=None)
@@ -147,5 +147,5 @@ def test_short_series_are_named() -> None:
 def test_numbers_whose_squares_are_infinite_are_measured_without_a_warning(how: Any) -> None:
     """A panel refuses them, but what the linear part leaves of its rows may be as large."""
     usual = Panel.from_arrays(None, np.arange(4.0))
-    scaling = Scaling.of(replace(usual, target=np.array([1e200, np.nan, 0.0, -1e200])), how)
+    scaling = Scaling.fit(replace(usual, target=np.array([1e200, np.nan, 0.0, -1e200])), how)
     assert np.isfinite(scaling.target_offset) and np.isfinite(scaling.target_scale)

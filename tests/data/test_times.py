@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from varnn import Panel
 from varnn.data._sentinels import suspects
+from varnn.data._time_columns import row_times
 from varnn.data._time_formats import parse
-from varnn.data._times import row_times
 from varnn.data.order import one_each, time_order
 from varnn.data.tables import columns_of
 from varnn.errors import DataError, RowError

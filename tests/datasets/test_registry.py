@@ -57,7 +57,7 @@ def published_text(name: str, file: str) -> str:
 
 def linear_regression(train: Panel, test: Panel) -> tuple[str, str]:
     """Fit on scaled training rows; mean squared errors of both parts as the paper prints them."""
-    scaling = Scaling.of(train, "minmax")
+    scaling = Scaling.fit(train, "minmax")
     scaled = [scaling.apply(part) for part in (train, test)]
     model = LinearRegression().fit(scaled[0].inputs.astype(float), scaled[0].target)
     errors = [model.predict(part.inputs.astype(float)) - part.target for part in scaled]

@@ -129,7 +129,7 @@ def test_what_cannot_be_judged_is_refused() -> None:
     for origins in (1, 2):
         with pytest.raises(ConfigError, match="protocol must be"):
             evaluation.compare(random_panel([90]), protocol="honset", origins=origins)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="origins must be at least 1"):
+    with pytest.raises(ConfigError, match="origins must be a whole number, at least 1"):
         evaluation.compare(random_panel([90]), origins=0)
     with pytest.raises(ConfigError, match="cannot go with the paper's protocol"):
         evaluation.compare(random_panel([90]), protocol="paper", origins=2)
@@ -137,7 +137,7 @@ def test_what_cannot_be_judged_is_refused() -> None:
         evaluation.compare(random_panel([90]), origins=2, parts=evaluation.cut(random_panel([90])))
     with pytest.raises(DataError, match="of rolling origins, fewer"):
         evaluation.compare(random_panel([20]), origins=30)
-    with pytest.raises(ConfigError, match="seeds must be at least 1"):
+    with pytest.raises(ConfigError, match="seeds must be a whole number, at least 1"):
         evaluation.compare(random_panel([90]), seeds=0)
 
 

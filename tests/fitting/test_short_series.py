@@ -13,7 +13,7 @@ from varnn.cli.app import app
 from varnn.errors import DataError
 from varnn.evaluation.backtesting import backtest
 from varnn.model.forecast.rows import longest_horizon
-from varnn.model.intervals import TAUS, HorizonBands, Seen
+from varnn.model.intervals import TAUS, CalibrationRows, HorizonBands
 from varnn.model.intervals.few_errors import ENOUGH
 
 Labels = npt.NDArray[np.float64]
@@ -55,7 +55,7 @@ def test_bands_of_short_series_are_honest(process: Process, rows: int, horizon: 
 def test_bands_without_errors_grow_like_those_of_a_random_walk() -> None:
     errors = np.full((12, 30), np.nan)
     errors[:, 0] = np.random.default_rng(0).normal(size=12)
-    bands = HorizonBands.fit(Seen(np.ones((12, 1)), errors, np.array([0, 12])))
+    bands = HorizonBands.fit(CalibrationRows(np.ones((12, 1)), errors, np.array([0, 12])))
     upper = bands.quantiles[:, -1]
     np.testing.assert_allclose(upper[29] / upper[9], np.sqrt(30 / 10))
     assert (np.diff(bands.quantiles, axis=1) > 0).all()
@@ -63,7 +63,7 @@ def test_bands_without_errors_grow_like_those_of_a_random_walk() -> None:
 
 def test_many_errors_keep_their_own_quantiles() -> None:
     errors = np.random.default_rng(0).gumbel(size=(ENOUGH * 3, 3))
-    bands = HorizonBands.fit(Seen(np.ones((len(errors), 1)), errors, np.array([0, len(errors)])))
+    bands = HorizonBands.fit(CalibrationRows(np.ones((len(errors), 1)), errors, np.array([0, len(errors)])))
     np.testing.assert_allclose(bands.quantiles, np.quantile(errors, TAUS, axis=0).T)
 
 

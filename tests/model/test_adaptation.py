@@ -28,7 +28,7 @@ def readout_problem(rows: int, seed: int, drift: float) -> tuple[DoubleArray, Do
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_readout_that_was_right_is_not_made_worse(forgetting: float, seed: int) -> None:
     hidden, targets = readout_problem(8000, seed, drift=0.0)
-    how = Adaptation.of(hidden, targets, forgetting)
+    how = Adaptation.fit(hidden, targets, forgetting)
     added = corrections(Adapter(how, 1), hidden, np.zeros((1, 8000)), targets, np.array([0, 8000]))
     assert np.mean((targets - added) ** 2) < 1.02 * np.mean(targets**2)
 
@@ -36,7 +36,7 @@ def test_a_readout_that_was_right_is_not_made_worse(forgetting: float, seed: int
 @pytest.mark.parametrize("forgetting", [0.99, 0.999])
 def test_a_readout_that_wanders_is_followed(forgetting: float) -> None:
     hidden, targets = readout_problem(8000, 3, drift=0.02)
-    how = Adaptation.of(hidden, np.random.default_rng(0).normal(size=100), forgetting)
+    how = Adaptation.fit(hidden, np.random.default_rng(0).normal(size=100), forgetting)
     added = corrections(Adapter(how, 1), hidden, np.zeros((1, 8000)), targets, np.array([0, 8000]))
     assert np.mean((targets - added) ** 2) < 0.7 * np.mean(targets**2)
 
@@ -45,7 +45,7 @@ def test_a_million_steps_with_few_directions_excited() -> None:
     """What plain exponential forgetting winds up on: long stretches of one direction, then all of them."""
     generator = np.random.default_rng(5)
     everywhere = np.maximum(generator.normal(size=(1, 4000, 5)), 0)
-    how = Adaptation.of(everywhere, generator.normal(size=4000), 0.99)
+    how = Adaptation.fit(everywhere, generator.normal(size=4000), 0.99)
     adapter = Adapter(how, n_series=1000)
     single = np.zeros((1, 1000, 5))
     single[:, :, 0] = 1.0
@@ -60,7 +60,7 @@ def test_a_million_steps_with_few_directions_excited() -> None:
 
 def test_one_wild_label_is_bounded() -> None:
     hidden, targets = readout_problem(3000, 1, drift=0.0)
-    how = Adaptation.of(hidden, targets, 0.999)
+    how = Adaptation.fit(hidden, targets, 0.999)
     wild = targets.copy()
     wild[1000] = 1e6
     one, other = (
@@ -73,7 +73,7 @@ def test_one_wild_label_is_bounded() -> None:
 def test_series_adapt_apart_and_missing_labels_teach_nothing() -> None:
     hidden, targets = readout_problem(600, 2, drift=0.05)
     targets[50:80] = np.nan
-    how = Adaptation.of(hidden, targets[~np.isnan(targets)], 0.99)
+    how = Adaptation.fit(hidden, targets[~np.isnan(targets)], 0.99)
     outputs = np.zeros((1, 600))
     together = corrections(Adapter(how, 3), hidden, outputs, targets, np.array([0, 100, 350, 600]))
     for first, last in ((0, 100), (100, 350), (350, 600)):
@@ -141,7 +141,7 @@ def test_rows_together_are_rows_one_by_one(tails: int) -> None:
     targets = generator.standard_t(tails, size=rows)
     targets[generator.random(rows) < 0.2] = np.nan
     targets[250:320] = np.nan
-    how = Adaptation.of(hidden, np.ones(1), 0.98)
+    how = Adaptation.fit(hidden, np.ones(1), 0.98)
     together, single = Adapter(how, 4), [Adapter(how, 1) for _ in range(4)]
     added = corrections(together, hidden, outputs, targets, starts)
     beyond = 0
@@ -161,7 +161,7 @@ def test_what_was_learnt_elsewhere_is_soon_no_longer_used() -> None:
     generator = np.random.default_rng(3)
     hidden = generator.normal(size=(1, 3000, 3))
     noise = 0.3 * generator.normal(size=3000)
-    how = Adaptation.of(hidden, noise, forgetting=0.999)
+    how = Adaptation.fit(hidden, noise, forgetting=0.999)
     law = np.where((np.arange(3000) >= 500) & (np.arange(3000) < 2500), hidden[0, :, 0], 0.0)
     adapter, added = Adapter(how, 1), np.empty(3000)
     for row in range(3000):
@@ -173,7 +173,7 @@ def test_what_was_learnt_elsewhere_is_soon_no_longer_used() -> None:
 
 def test_a_state_from_before_there_were_fast_sums_is_taken_over() -> None:
     generator = np.random.default_rng(0)
-    adapter = Adapter(Adaptation.of(generator.normal(size=(1, 50, 3)), np.ones(50), 0.99), 2)
+    adapter = Adapter(Adaptation.fit(generator.normal(size=(1, 50, 3)), np.ones(50), 0.99), 2)
     adapter.correct(generator.normal(size=(1, 2, 3)), np.zeros((1, 2)))
     adapter.learn(np.array([1.0, 2.0]))
     old, other = adapter.state()[:, :-3], Adapter(adapter.adaptation, 2)

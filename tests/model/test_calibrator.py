@@ -15,16 +15,14 @@ from varnn._types import DoubleArray, IntArray
 from varnn.data.preparation import split_in_time
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.fitting import fit
-from varnn.fitting.horizon import Horizon
-from varnn.fitting.one_step import OneStep
 from varnn.model.fitted import Fitted
 from varnn.model.forecast import Forecaster
 from varnn.model.intervals import (
     TAUS,
+    CalibrationRows,
     Calibrator,
     ErrorScale,
     HorizonBands,
-    Seen,
     Tracker,
     follow,
     quantile_bounds,
@@ -48,7 +46,7 @@ class SplitConformal(Calibrator):
     quantiles: DoubleArray  # (T,), or (H, T)
 
     @classmethod
-    def fit(cls, validation: Seen, training: Seen | None = None) -> Self:
+    def fit(cls, validation: CalibrationRows, training: CalibrationRows | None = None) -> Self:
         return cls(quantiles=np.nanquantile(validation.errors, TAUS, axis=0).T)
 
     def tracker(self, n_series: int, levels: DoubleArray | None = None) -> Tracker:
@@ -94,11 +92,10 @@ TRAINING, VALIDATION = split_in_time(PANEL, 0.7, 0.3)
 @pytest.fixture(scope="module")
 def models() -> tuple[Fitted, Forecaster]:
     settings = VARNNRegressor(
-        epochs=2, hidden_size=6, ensemble=2, window=5, details=Details(memory_size=4)
+        epochs=2, hidden_size=6, ensemble=2, window=5, intervals="split", details=Details(memory_size=4)
     ).settings()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OneStep, "calibrator", SplitConformal)
-        patch.setattr(Horizon, "calibrator", SplitConformal)
+        patch.setitem(METHODS, "split", SplitConformal)
         fitted, forecaster = fit(settings, TRAINING, VALIDATION, rows=PANEL, refit=True, horizon=HORIZON)
     assert forecaster is not None
     return fitted, forecaster
@@ -198,7 +195,7 @@ def test_a_file_that_lies_about_its_intervals_is_refused(
         model_file.read(path)
 
 
-def rows_of(method: str, starts: IntArray) -> tuple[Calibrator, Seen]:
+def rows_of(method: str, starts: IntArray) -> tuple[Calibrator, CalibrationRows]:
     """Make a calibrator, and rows to run it over: series of many lengths, labels that are missing."""
     generator, rows = np.random.default_rng(1), int(starts[-1])
     if method == "error scale":
@@ -206,15 +203,15 @@ def rows_of(method: str, starts: IntArray) -> tuple[Calibrator, Seen]:
         errors = generator.standard_t(3, size=rows) * (1 + hidden[:, 0])
         errors[generator.random(rows) < 0.2] = np.nan
         errors[300:340] = np.nan
-        seen = Seen(hidden, errors, starts)
+        seen = CalibrationRows(hidden, errors, starts)
         return ErrorScale.fit(seen, seen), seen
     features = generator.lognormal(size=(rows, 1))
     errors = generator.normal(size=(rows, 4)) * features * [1, 2, 2, 3]
-    calibrator = HorizonBands.fit(Seen(features, errors, starts))
+    calibrator = HorizonBands.fit(CalibrationRows(features, errors, starts))
     errors[200:] *= 3
     errors[generator.random((rows, 4)) < 0.2] = np.nan
     errors[generator.random(rows) < 0.01] = 0
-    return calibrator, Seen(features, errors, starts)
+    return calibrator, CalibrationRows(features, errors, starts)
 
 
 STARTS = np.array([0, 2, 11, 11, 240, 500])

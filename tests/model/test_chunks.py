@@ -68,7 +68,7 @@ def test_stretches_are_prepared_as_the_whole_is(
 ) -> None:
     panel = make(series)
     how: dict[str, Any] = {"scale": "standard", "fill": "forward", **RECIPES[name]}
-    learnt = FeaturePipeline.of(panel, None, **how)
+    learnt = FeaturePipeline.fit(panel, None, **how)
     whole, context = prepared_at_once(learnt, panel), 5
     seen = np.zeros(len(panel), dtype=int)
     for one, linear_predictions in learnt.in_chunks(panel, most=size, context=context):
@@ -86,7 +86,7 @@ def test_stretches_are_prepared_as_the_whole_is(
 
 def test_a_long_panel_is_prepared_as_a_short_one_is(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     panel = make((150, 250))
-    learnt = FeaturePipeline.of(panel, None, scale="minmax", fill="forward", linear=True)
+    learnt = FeaturePipeline.fit(panel, None, scale="minmax", fill="forward", linear=True)
     whole = learnt(panel)
     monkeypatch.setattr(pipeline, "ROWS_AT_ONCE", 100)
     parts = learnt(panel)

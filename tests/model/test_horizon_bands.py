@@ -3,7 +3,7 @@
 import numpy as np
 
 from varnn._types import DoubleArray
-from varnn.model.intervals import TAUS, HorizonBands, Seen, follow
+from varnn.model.intervals import TAUS, CalibrationRows, HorizonBands, follow
 
 
 def normal_bands(horizon: int) -> HorizonBands:
@@ -16,7 +16,7 @@ def test_bands_cover_what_they_say_on_rows_like_those_they_learned_from() -> Non
     generator = np.random.default_rng(0)
     movement = generator.lognormal(size=20_000)
     errors = movement[:, None] * generator.normal(size=(20_000, 3)) * [1, 2, 3]
-    bands = HorizonBands.fit(Seen(movement[::2, None], errors[::2], np.array([0, 10_000])))
+    bands = HorizonBands.fit(CalibrationRows(movement[::2, None], errors[::2], np.array([0, 10_000])))
     assert (bands.powers == 1).all()
     lower, upper = bands.reach(movement[1::2], np.array([0.5, 0.9]))
     held = (lower <= errors[1::2, :, None]) & (errors[1::2, :, None] <= upper)

@@ -17,7 +17,7 @@ from varnn import Panel, Stream, VARNNRegressor
 from varnn._types import DoubleArray
 from varnn.errors import ConfigError, DataError
 from varnn.evaluation.metrics import interval_score
-from varnn.model.intervals import TAUS, ErrorScale, Seen, follow
+from varnn.model.intervals import TAUS, CalibrationRows, ErrorScale, follow
 from varnn.model.intervals._size_regression import fit_sizes
 
 TINY: dict[str, Any] = {"hidden_size": 8, "epochs": 3, "ensemble": 2, "window": 4, "device": "cpu"}
@@ -26,8 +26,8 @@ TINY: dict[str, Any] = {"hidden_size": 8, "epochs": 3, "ensemble": 2, "window": 
 def error_scale_of(errors: DoubleArray, later: DoubleArray) -> ErrorScale:
     hidden = np.ones((len(errors), 2))
     return ErrorScale.fit(
-        Seen(hidden[: len(later)], later, np.array([0, len(later)])),
-        Seen(hidden, errors, np.array([0, len(errors)])),
+        CalibrationRows(hidden[: len(later)], later, np.array([0, len(later)])),
+        CalibrationRows(hidden, errors, np.array([0, len(errors)])),
     )
 
 
@@ -139,9 +139,9 @@ def test_width_follows_hidden_units_as_far_as_later_rows_confirm() -> None:
     hidden = generator.exponential(size=(6000, 3))
     noise = generator.normal(size=6000)
     errors, starts = noise * np.exp(hidden[:, 0]), np.array([0, 3000])
-    training = Seen(hidden[:3000], errors[:3000], starts)
-    confirmed = ErrorScale.fit(Seen(hidden[3000:], errors[3000:], starts), training)
-    denied = ErrorScale.fit(Seen(hidden[3000:], noise[3000:], starts), training)
+    training = CalibrationRows(hidden[:3000], errors[:3000], starts)
+    confirmed = ErrorScale.fit(CalibrationRows(hidden[3000:], errors[3000:], starts), training)
+    denied = ErrorScale.fit(CalibrationRows(hidden[3000:], noise[3000:], starts), training)
     assert confirmed.weights[0] > 0.8
     assert abs(denied.weights[0]) < 0.1
     assert np.abs(confirmed.weights[1:3]).max() < 0.1 * confirmed.weights[0], "the others say nothing"
@@ -154,8 +154,8 @@ def test_where_errors_are_all_alike_little_is_lost(level: float) -> None:
     errors, hidden = generator.normal(size=9000), generator.exponential(size=(9000, 8))
     first, later, rest = slice(0, 3000), slice(3000, 4000), slice(4000, 9000)
     error_scale = ErrorScale.fit(
-        Seen(hidden[later], errors[later], np.array([0, 1000])),
-        Seen(hidden[first], errors[first], np.array([0, 3000])),
+        CalibrationRows(hidden[later], errors[later], np.array([0, 1000])),
+        CalibrationRows(hidden[first], errors[first], np.array([0, 3000])),
     )
     bounds = follow(error_scale, hidden[rest], errors[rest], np.array([0, 5000]), np.array([level]))
     reach = NormalDist().inv_cdf((1 + level) / 2)

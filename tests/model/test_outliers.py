@@ -115,7 +115,7 @@ def test_a_shift_that_stays_is_followed(model: VARNNRegressor, size: float) -> N
     """Little later than if every label were taken: two labels are left out first."""
     inputs, labels = later(shift=size)
     errors = np.abs(labels - model.predict(inputs, labels))
-    every = replace(model.fitted_, pipeline=replace(model.fitted_.pipeline, labels=None))
+    every = replace(model.fitted_, pipeline=replace(model.fitted_.pipeline, label_filter=None))
     taken = np.abs(labels - predict(every, Panel.from_arrays(inputs, labels)))
     usual = rmse(taken[:PLACE])
     followed, before = (np.flatnonzero(one[: PLACE + 60] > 5 * usual)[-1] for one in (errors, taken))
@@ -130,7 +130,7 @@ def unfiltered(model: VARNNRegressor) -> Fitted:
     free = replace(fitted.pipeline.linear, input_low=None, input_high=None)
     return replace(
         fitted,
-        pipeline=replace(fitted.pipeline, linear=free, labels=None),
+        pipeline=replace(fitted.pipeline, linear=free, label_filter=None),
         calibrator=replace(fitted.calibrator, largest=np.inf),
         adaptation=None if fitted.adaptation is None else replace(fitted.adaptation, doubt=np.inf),
     )
@@ -248,11 +248,11 @@ def _streamed(rule: LabelFilter, labels: DoubleArray) -> list[float]:
 def test_nothing_of_the_training_rows_is_left_out() -> None:
     for seed in range(20):
         panel = Panel.from_arrays(None, np.random.default_rng(seed).standard_cauchy(500))
-        rule = LabelFilter.of(panel.between(0, 300), panel.between(300, 500))
+        rule = LabelFilter.fit(panel.between(0, 300), panel.between(300, 500))
         assert rule is not None
         for part in (panel.between(0, 300), panel.between(300, 500)):
             assert rule(part) is part
-    assert LabelFilter.of(Panel.from_arrays(None, [3.0, 3.0, 3.0])) is None  # nothing is known of changes
+    assert LabelFilter.fit(Panel.from_arrays(None, [3.0, 3.0, 3.0])) is None  # nothing is known of changes
 
 
 def test_a_bound_that_rose_comes_down_again() -> None:
@@ -319,7 +319,7 @@ def test_a_file_from_before_there_were_bounds_predicts_as_then(model: VARNNRegre
     path = tmp_path / "old.varnn"
     model.save(path)
     kept = load(path)
-    assert kept.fitted_.pipeline.labels == model.fitted_.pipeline.labels is not None
+    assert kept.fitted_.pipeline.label_filter == model.fitted_.pipeline.label_filter is not None
     assert kept.fitted_.fingerprint == model.fitted_.fingerprint
     tensors, header = model_file.from_bytes(path.read_bytes(), "it")
     new = [name for name in tensors if name.startswith(("recipe.labels", "recipe.linear.input", "spread.la"))]
@@ -353,7 +353,7 @@ def test_what_the_readout_is_judged_by_is_bounded() -> None:
     """Of a model without linear part, whose labels are all taken."""
     generator = np.random.default_rng(0)
     hidden = generator.normal(size=(1, 400, 3))
-    how = Adaptation.of(hidden, np.ones(400), forgetting=0.99)
+    how = Adaptation.fit(hidden, np.ones(400), forgetting=0.99)
     targets = hidden[0, :, 0] + 0.1 * generator.normal(size=400)
     targets[300] = 1e6
     adapter, spoilt = Adapter(how, 1), np.empty(400)

@@ -63,7 +63,7 @@ def test_peers_are_matched_by_time_and_not_by_place() -> None:
 
 def test_no_row_sees_labels_of_its_own_time_or_later() -> None:
     panel = panel_of(3, 60, seed=1)
-    pipeline = FeaturePipeline.of(
+    pipeline = FeaturePipeline.fit(
         panel, panel, scale="standard", fill="forward", calendar=("day",), linear=True, peers=True
     )
     changed = panel.target.copy()

@@ -13,7 +13,7 @@ from varnn.errors import ConfigError
 from varnn.network.cell import Architecture, Weights, initial_weights
 from varnn.network.engines.engine import Task, pack, unpack
 from varnn.network.engines.reference import ReferenceEngine
-from varnn.network.engines.scoring import score
+from varnn.network.scoring import score
 
 EVERY = [*CASES]  # and here those that streams and ONNX do not handle (yet), as CASES are theirs too
 
@@ -57,7 +57,7 @@ def test_scoring_in_chunks_and_on_tensors_is_the_same(case: Case, monkeypatch: p
     stacked = Weights(**{name: np.stack([one[name] for one in members]) for name in members[0]})
     arrays = (panel.inputs, panel.target, panel.first_rows)
     whole = score(architecture, stacked, *arrays, 5, keep_memory=True)
-    monkeypatch.setattr("varnn.network.engines.scoring._CHUNK_FLOATS", 7 * 6 * 2)
+    monkeypatch.setattr("varnn.network.scoring._CHUNK_FLOATS", 7 * 6 * 2)
     chunked = score(architecture, stacked, *arrays, 5, keep_memory=True)
     np.testing.assert_allclose(chunked.predictions, whole.predictions, rtol=1e-12)
     np.testing.assert_allclose(chunked.memory, whole.memory, rtol=1e-12)

@@ -18,12 +18,12 @@ from tests.cases import CASES, Case, random_panel, random_weights, with_a_field
 from tests.network.test_engine_compiled import BREAK_POINTS
 from tests.oracle import predict_rows
 from varnn._types import FloatArray
+from varnn.network import _compiled_scoring, scoring
+from varnn.network._compiled_scoring import score_compiled
 from varnn.network.cell import Architecture, Weights
-from varnn.network.engines import compiled_scoring, scoring
 from varnn.network.engines._piecewise import kernel
-from varnn.network.engines.compiled_scoring import score_compiled
-from varnn.network.engines.scoring import score, score_stepwise
 from varnn.network.handled import PIECEWISE_LINEAR
+from varnn.network.scoring import score, score_stepwise
 
 RM = Case("RM")
 
@@ -80,7 +80,7 @@ def test_predictions_are_those_of_the_stepwise_way(
     one = problem(lengths=lengths, window=window, sizes=sizes, members=members, missing=missing, seed=seed)
     expected = score_stepwise(*one).predictions
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled_scoring, "_CHUNK_FLOATS", rows_at_once * sizes[1])
+        patch.setattr(_compiled_scoring, "_CHUNK_FLOATS", rows_at_once * sizes[1])
         ours = score_compiled(*one)
     np.testing.assert_allclose(ours, expected, rtol=1e-11, atol=1e-11)
 
@@ -145,7 +145,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Architecture]:
         return score_compiled(architecture, *rest, **options)
 
     monkeypatch.setattr(scoring, "_WORTH_COMPILING", 0)
-    monkeypatch.setattr(compiled_scoring, "score_compiled", spy)
+    monkeypatch.setattr(_compiled_scoring, "score_compiled", spy)
     return seen
 
 
@@ -189,7 +189,7 @@ def test_score_does_without_on_tensors_and_in_mixed_precision(asked: list[Archit
 def test_score_does_without_where_numba_cannot_be_loaded(
     asked: list[Architecture], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "varnn.network.engines.compiled_scoring", None)  # importing it fails
+    monkeypatch.setitem(sys.modules, "varnn.network._compiled_scoring", None)  # importing it fails
     one = problem()
     np.testing.assert_array_equal(score(*one).predictions, score_stepwise(*one).predictions)
     assert asked == []
@@ -201,7 +201,7 @@ def test_a_million_rows_are_worth_compiling_and_a_thousand_are_not() -> None:
         import sys
         import numpy as np
         from benchmarks.speed.model import untrained
-        from varnn.network.engines.scoring import score
+        from varnn.network.scoring import score
         fitted, rows = untrained("RM", n_inputs=1, hidden_size=2, window=5), int(sys.argv[1])
         x = np.zeros((rows, 1), np.float32)
         score(fitted.architecture, fitted.weights, x, x[:, 0], np.zeros(rows, np.int64), 5)

@@ -125,7 +125,7 @@ def test_refusing_says_all_that_is_not_handled() -> None:
         "device='meta' (only 'cpu')",
         "3 members at once (only one)",
     ]
-    remedy = "Use engine='auto', or 'reference', which handles everything."
+    remedy = "Use Details(engine='auto'), or 'reference', which handles everything."
     assert str(refused.value) == f"engine='compiled' does not handle {', '.join(reasons)}. {remedy}"
 
 

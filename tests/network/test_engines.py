@@ -245,7 +245,9 @@ def test_a_field_that_no_engine_has_heard_of_is_left_to_the_reference(
     assert type(make_engine("auto", task)) is ReferenceEngine
     assert type(make_engine("reference", task)) is ReferenceEngine
     for engine in ENGINES[:-1]:
-        with pytest.raises(ConfigError, match=rf"{name}=.*which it does not know of.*'auto', or 'reference'"):
+        with pytest.raises(
+            ConfigError, match=rf"{name}=.*which it does not know of.*'auto'.*, or 'reference'"
+        ):
             make_engine(engine.name, task)
 
 
@@ -301,7 +303,7 @@ def test_members_in_every_step_need_an_engine_that_takes_them(
 ) -> None:
     """Members on a GPU share each step if the engine asked for can do that; else they are trained apart."""
     panel = random_panel([90])
-    scaled = Scaling.of(panel, "minmax").apply(panel)
+    scaled = Scaling.fit(panel, "minmax").apply(panel)
     cell = Architecture.of("RM", n_inputs=3, hidden_size=4)
     config = TrainConfig(window=3, epochs=2, engine=name, device="cpu")
     every = [Member(cell, scaled, None, seed) for seed in (1, 2)]

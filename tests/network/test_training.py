@@ -34,7 +34,7 @@ def fit(
 ) -> Trained:
     panel = random_panel([300, 200], seed=1)
     training, validation = split_in_time(panel, 0.7, 0.3)
-    scaling = Scaling.of(training, "minmax")
+    scaling = Scaling.fit(training, "minmax")
     return train(
         Architecture.of("ARM", n_inputs=3, hidden_size=16),
         scaling.apply(training),
@@ -134,7 +134,7 @@ def test_validation_rows_need_a_label() -> None:
 
 def members(config: TrainConfig, on_epoch: object = None) -> list[Trained]:
     panel = random_panel([300], seed=1)
-    scaled = Scaling.of(panel, "minmax").apply(panel)
+    scaled = Scaling.fit(panel, "minmax").apply(panel)
     architecture = Architecture.of("ARM+AM", n_inputs=3, hidden_size=8)
     every = [Member(architecture, scaled, scaled, seed) for seed in (5, 6, 7)]
     return train_members(every, config, on_epoch)  # type: ignore[arg-type]
@@ -142,7 +142,7 @@ def members(config: TrainConfig, on_epoch: object = None) -> list[Trained]:
 
 def test_members_side_by_side_equal_members_alone() -> None:
     panel = random_panel([300], seed=1)
-    scaled = Scaling.of(panel, "minmax").apply(panel)
+    scaled = Scaling.fit(panel, "minmax").apply(panel)
     architecture = Architecture.of("ARM+AM", n_inputs=3, hidden_size=8)
     config = TrainConfig(epochs=3, device="cpu")
     for seed, member in zip([5, 6, 7], members(config), strict=True):
@@ -155,7 +155,7 @@ def test_members_side_by_side_equal_members_alone() -> None:
 def test_members_in_one_batch_equal_members_alone(loss_rows: int) -> None:
     """What a GPU does with an ensemble, on the CPU: histories, early stops and weights are each one's own."""
     panel = random_panel([300, 80], seed=1, missing=0.1)
-    scaled = Scaling.of(panel, "minmax").apply(panel)
+    scaled = Scaling.fit(panel, "minmax").apply(panel)
     architecture = Architecture.of("ARM+AM", n_inputs=3, hidden_size=8)
     config = TrainConfig(
         window=6,

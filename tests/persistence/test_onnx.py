@@ -120,7 +120,7 @@ def test_models_that_hardly_see_inputs(n_inputs: int) -> None:
     without_inputs = dataclasses.replace(model.pipeline, use_inputs=False)
     if not n_inputs:
         assert_equal_to_a_stream(dataclasses.replace(model, pipeline=without_inputs), panel)
-        assert_equal_to_a_stream(VARNNRegressor.paper("ARM", **small).fit(panel).fitted_, panel)
+        assert_equal_to_a_stream(VARNNRegressor.paper("ARM", memory_size=8, **small).fit(panel).fitted_, panel)
 
 
 def test_a_linear_part_that_looks_back_on_inputs() -> None:
@@ -212,7 +212,7 @@ def test_what_cannot_be_exported_is_refused(
 def test_wild_values_are_left_out_as_a_stream_does() -> None:
     inputs, labels = wild_rows()
     model = VARNNRegressor(hidden_size=6, epochs=2, ensemble=2, window=4, random_state=0).fit(*made(1200))
-    assert model.fitted_.pipeline.labels is not None
+    assert model.fitted_.pipeline.label_filter is not None
     assert_equal_to_a_stream(model.fitted_, Panel.from_arrays(inputs[:, 0], labels[:, 0]))
 
 

@@ -29,7 +29,7 @@ def fitted(case: Case, window: int, members: int = 1, n_inputs: int = 3, seed: i
     return Fitted(
         architecture=architecture,
         weights=Weights(**{name: np.stack([one[name] for one in drawn]) for name in drawn[0]}),
-        pipeline=FeaturePipeline.of(panel, None, scale="minmax", fill="forward"),
+        pipeline=FeaturePipeline.fit(panel, None, scale="minmax", fill="forward"),
         window=window,
         input_names=panel.input_names,
         target_name="y",
@@ -109,7 +109,7 @@ def test_units_far_from_zero_lose_nothing(how: Any, n_series: int | None) -> Non
     X, y = 1e7 + generator.normal(size=(40, 3)), -1e7 + generator.normal(size=40)
     X[20, 1], y[25] = 1e90, -1e90
     panel, train = Panel.from_arrays(X, y), Panel.from_arrays(X[:20], y[:20])
-    pipeline = FeaturePipeline.of(train, None, scale=how, fill="forward")
+    pipeline = FeaturePipeline.fit(train, None, scale=how, fill="forward")
     model = dataclasses.replace(fitted(Case("ARM+AM"), 5), pipeline=pipeline)
     if n_series is None:
         ours = stepped(Stream(model), X, y)

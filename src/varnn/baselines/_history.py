@@ -59,7 +59,7 @@ class Preparation:
     def of(cls, panel: Panel, precision: Precision) -> "Preparation":
         """Measure the training rows."""
         return cls(
-            scaling=Scaling.of(panel, "minmax"),
+            scaling=Scaling.fit(panel, "minmax"),
             target_mean=float(np.nanmean(panel.target, dtype=np.float64)),
             input_names=panel.input_names,
             precision=precision,

@@ -64,17 +64,18 @@ class Lags:
         return cls(labels=tuple(range(nearest_label, window)), inputs=tuple(range(window)))
 
     @classmethod
-    def sequence(cls, window: int = 5, *, fair: bool = False) -> "Lags":
+    def sequence(cls, window: int = 5, *, fair: bool = False, current: bool = False) -> "Lags":
         """Lay a window out for a recurrent network.
 
-        As published it sees the inputs of the past steps only. The fair sequence also holds the
-        predicted row's inputs and the label before each step, so it knows what ARX knows. The
+        As published it sees the inputs of the past steps only; ``current`` adds those of the predicted row,
+        which is the other reading of the paper. The fair sequence also holds these, and the label before
+        each step, so it knows what ARX knows. The
         oldest step's own past label lies outside the window, and the oldest inside stands in.
 
         Examples
         --------
-        >>> Lags.sequence(3, fair=False).inputs
-        (2, 1)
+        >>> Lags.sequence(3).inputs, Lags.sequence(3, current=True).inputs
+        ((2, 1), (2, 1, 0))
         >>> fair = Lags.sequence(3, fair=True)
         >>> fair.inputs, fair.labels
         ((2, 1, 0), (2, 2, 1))
@@ -82,7 +83,7 @@ class Lags:
         _check_window(window, at_least=2)
         past = tuple(range(window - 1, 0, -1))
         if not fair:
-            return cls(inputs=past, as_steps=True)
+            return cls(inputs=(*past, 0) if current else past, as_steps=True)
         return cls(labels=(past[0], *past), inputs=(*past, 0), as_steps=True)
 
     @property

@@ -7,18 +7,22 @@ orthogonal recurrent kernels, zero biases (one for an LSTM's forget gate), Adam 
 import copy
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812  # its usual name
 
 from varnn.baselines._regression import Examples
 from varnn.errors import TrainingError
 from varnn.network.training import pick_device
 
+Activation = Literal["relu", "tanh"]
+Activate = Callable[[Tensor], Tensor]
 ROWS_AT_ONCE = 8192  # rows predicted together
 
 
@@ -38,27 +42,67 @@ class Settings(Protocol):
     device: str
     random_state: int
 
+    @property
+    def activation(self) -> Activation | None:
+        """Of a recurrent layer; None is the usual one."""
+        ...
+
 
 class Recurrent(nn.Module):
     """A recurrent layer, and a linear head on its last hidden state: (B, T, C) -> (B, 1)."""
 
-    def __init__(self, kind: str, n_channels: int, hidden_size: int) -> None:
+    def __init__(self, kind: str, n_channels: int, hidden_size: int, activation: Activation) -> None:
         super().__init__()
         self.layer: nn.RNNBase
         if kind == "rnn":
-            self.layer = nn.RNN(n_channels, hidden_size, nonlinearity="relu", batch_first=True)
+            self.layer = nn.RNN(n_channels, hidden_size, nonlinearity=activation, batch_first=True)
         else:
             layer = nn.LSTM if kind == "lstm" else nn.GRU
             self.layer = layer(n_channels, hidden_size, batch_first=True)
         self.head = nn.Linear(hidden_size, 1)
+        # Torch's gated layers know tanh alone; with relu, as Keras has it on request, they are stepped here.
+        self.step = None if activation == "tanh" or kind == "rnn" else {"lstm": lstm, "gru": gru}[kind]
 
     def forward(self, steps: Tensor) -> Tensor:
         """Predict (B, 1) labels."""
-        states, _ = self.layer(steps)
-        return self.head(states[:, -1])  # type: ignore[no-any-return]  # a Module call is untyped
+        if self.step is None:
+            states, _ = self.layer(steps)
+            last = states[:, -1]
+        else:
+            last = self.step(self.layer, steps, torch.relu)
+        return self.head(last)  # type: ignore[no-any-return]  # a Module call is untyped
 
 
-def build(kind: str, n_channels: int, hidden_size: int, seed: int) -> nn.Module:
+def lstm(layer: nn.RNNBase, steps: Tensor, activate: Activate) -> Tensor:
+    """Last hidden state of an LSTM whose cell and output are activated so; its gates stay sigmoid."""
+    weights = dict(layer.named_parameters())
+    hidden = cell = steps.new_zeros(len(steps), layer.hidden_size)
+    of_inputs = F.linear(steps, weights["weight_ih_l0"], weights["bias_ih_l0"])
+    for step in of_inputs.unbind(dim=1):
+        sums = step + F.linear(hidden, weights["weight_hh_l0"], weights["bias_hh_l0"])
+        enter, forget, candidate, leave = sums.chunk(4, dim=1)
+        cell = forget.sigmoid() * cell + enter.sigmoid() * activate(candidate)
+        hidden = leave.sigmoid() * activate(cell)
+    return hidden
+
+
+def gru(layer: nn.RNNBase, steps: Tensor, activate: Activate) -> Tensor:
+    """Last hidden state of a GRU whose candidate is activated so; its gates stay sigmoid."""
+    weights = dict(layer.named_parameters())
+    hidden = steps.new_zeros(len(steps), layer.hidden_size)
+    of_inputs = F.linear(steps, weights["weight_ih_l0"], weights["bias_ih_l0"])
+    for step in of_inputs.unbind(dim=1):
+        reset, update, candidate = step.chunk(3, dim=1)
+        past = F.linear(hidden, weights["weight_hh_l0"], weights["bias_hh_l0"]).chunk(3, dim=1)
+        kept = (update + past[1]).sigmoid()
+        new = activate(candidate + (reset + past[0]).sigmoid() * past[2])
+        hidden = kept * hidden + (1 - kept) * new
+    return hidden
+
+
+def build(
+    kind: str, n_channels: int, hidden_size: int, seed: int, activation: Activation | None = None
+) -> nn.Module:
     """Make a network as Keras would start it; torch's own random state is left as it was.
 
     Examples
@@ -73,7 +117,8 @@ def build(kind: str, n_channels: int, hidden_size: int, seed: int) -> nn.Module:
         if kind == "mlp":
             network = nn.Sequential(nn.Linear(n_channels, hidden_size), nn.ReLU(), nn.Linear(hidden_size, 1))
         else:
-            network = Recurrent(kind, n_channels, hidden_size)
+            usual: Activation = "relu" if kind == "rnn" else "tanh"
+            network = Recurrent(kind, n_channels, hidden_size, activation or usual)
         for name, weights in network.named_parameters():
             if "bias" in name:
                 nn.init.zeros_(weights)
@@ -113,7 +158,13 @@ def train(settings: Settings, examples: Examples, validation: Examples | None) -
     """Minimise the squared error of shuffled batches; keep the best epoch, or the last one."""
     device = pick_device(settings.device)
     regressors, labels = (torch.from_numpy(one).to(device) for one in examples)
-    network = build(settings.kind, regressors.shape[-1], settings.hidden_size, settings.random_state)
+    network = build(
+        settings.kind,
+        regressors.shape[-1],
+        settings.hidden_size,
+        settings.random_state,
+        settings.activation,
+    )
     network.to(device)
     learned = [one for one in network.parameters() if one.requires_grad]
     optimizer = torch.optim.Adam(learned, lr=settings.learning_rate, eps=1e-7)

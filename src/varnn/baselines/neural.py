@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from varnn.baselines._history import Precision, fitted
 from varnn.baselines._regression import Examples
-from varnn.errors import ConfigError, require
+from varnn.errors import ConfigError, check_choice, require
 
 if TYPE_CHECKING:
     from varnn.baselines._networks import TrainedNetwork
@@ -44,6 +44,8 @@ class Network:
         Where it is trained.
     random_state : int, default 2025
         Seed of weights and batches.
+    activation : {"relu", "tanh"}, optional
+        Of a recurrent layer; None is relu for an RNN and tanh for LSTM and GRU.
 
     Attributes
     ----------
@@ -70,6 +72,7 @@ class Network:
     patience: int | None = None
     device: str = "auto"
     random_state: int = 2025
+    activation: Literal["relu", "tanh"] | None = None
     trained_: "TrainedNetwork | None" = field(default=None, init=False, repr=False)
     precision: ClassVar[Precision] = np.float32
 
@@ -79,6 +82,8 @@ class Network:
             size = getattr(self, name)
             if size is not None and (not isinstance(size, int | np.integer) or size < 1):
                 raise ConfigError(f"{name} must be a whole number, at least 1; got {size!r}.")
+        if self.activation is not None:
+            check_choice("activation", self.activation, ("relu", "tanh"))
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
             raise ConfigError(f"learning_rate must be above 0; got {self.learning_rate}.")
         require("torch", extra="train", purpose=f"the baseline {self.kind!r}")

@@ -155,7 +155,7 @@ class Scaling:
     Examples
     --------
     >>> panel = Panel.from_arrays([[0.0, 5.0], [10.0, 5.0]], [100.0, 300.0])
-    >>> scaling = Scaling.of(panel, "minmax")
+    >>> scaling = Scaling.fit(panel, "minmax")
     >>> scaling.apply(panel).inputs.tolist(), float(scaling.restore(0.5))
     ([[0.0, 0.0], [1.0, 0.0]], 200.0)
     """
@@ -168,7 +168,7 @@ class Scaling:
     input_limit: float = LIMIT
 
     @classmethod
-    def of(cls, panel: Panel, how: Scale) -> "Scaling":
+    def fit(cls, panel: Panel, how: Scale) -> "Scaling":
         """Measure a panel of training rows, ignoring what is missing."""
         return cls.over((one.panel for one in chunks(panel)), how)
 

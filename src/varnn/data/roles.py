@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.data import _columns
-from varnn.data._times import (
+from varnn.data._time_columns import (
     epoch_unit,
     holds_dates,
     holds_times_of_day,

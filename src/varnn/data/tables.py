@@ -14,7 +14,7 @@ from varnn._types import FloatArray
 from varnn.data import _columns, allocator
 from varnn.data._notes import Note
 from varnn.data._sentinels import far_off, suspects
-from varnn.data._times import holds_dates, row_times
+from varnn.data._time_columns import holds_dates, row_times
 from varnn.data.grouping import Coded
 from varnn.data.odd_input import column_name, plain_frame
 from varnn.data.order import Duplicates

@@ -253,7 +253,7 @@ def _sensor_bias(x: DoubleArray, strength: float, generator: np.random.Generator
     seen[:, 1] += bias
     signal = _signal(x)
     target = signal + generator.normal(scale=_NOISE, size=len(x))
-    # Seen from outside: the signal of the reading, plus -0.6 * phase_cos * bias, plus noise.
+    # CalibrationRows from outside: the signal of the reading, plus -0.6 * phase_cos * bias, plus noise.
     outside = _signal(seen)
     best = outside + _kalman_mean(target - outside, step, _NOISE**2, gain=-0.6 * x[:, 4])
     return target, best, {}, seen

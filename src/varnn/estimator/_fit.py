@@ -7,7 +7,7 @@ from typing import Any
 
 from varnn.data.panel import Panel
 from varnn.errors import TrainingError, require
-from varnn.estimator._history import reporter
+from varnn.estimator._reporting import reporter
 from varnn.estimator._settings import check_settings, checked_details
 from varnn.estimator.input import (
     RowSeries,

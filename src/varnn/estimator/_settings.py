@@ -11,6 +11,7 @@ from varnn.errors import ConfigError, ModelFileError
 from varnn.estimator.details import MOVED, Details
 from varnn.model.adaptation import LEAST_FORGETTING
 from varnn.model.calendar import CYCLES
+from varnn.model.intervals.methods import METHODS
 from varnn.network.cell import VARIANTS, MemoryActivation, Residual
 
 _FORGETTING = number(LEAST_FORGETTING, 1, below=True)
@@ -31,7 +32,7 @@ _FLAT: dict[str, Rule] = {
     "adapt": Rule(
         "'constant-gain' (which was called 'rls'), or None", lambda one: one in ("constant-gain", None)
     ),
-    "intervals": flag,
+    "intervals": either(flag, choice(*METHODS)),
     "horizon": whole(1),
     "known_inputs": optional(names),
     "validation_fraction": number(0, 1, below=True),

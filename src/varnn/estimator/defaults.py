@@ -1,4 +1,4 @@
-"""The one place where defaults are, for Python and for the command; reading them loads nothing."""
+"""Defaults of the estimator, for Python and for the command alike; those of its details are in `Details`."""
 
 from typing import Any, Final
 

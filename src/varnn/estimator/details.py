@@ -17,7 +17,7 @@ class Details:
     Parameters
     ----------
     memory_size : int or None, default=48
-        Width of the residual memory; None is as wide as the inputs, but at least 8.
+        Width of the residual memory; None is as wide as the inputs, as in the paper.
     memory_activation : {"relu", "tanh"}, default="relu"
         Nonlinearity of the memory.
     residual : {"projected", "scalar", "none"}, default="projected"

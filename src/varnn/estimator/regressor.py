@@ -77,8 +77,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     adapt : {"constant-gain", None}, default="constant-gain"
         Let the readout of each series go on learning as its labels arrive, when predicting a panel and
         in a stream alike; None leaves it as trained.
-    intervals : bool, default=True
-        Learn how large errors are, so that predictions can come with intervals.
+    intervals : bool or str, default=True
+        Learn how large errors are, so that predictions can come with intervals; a text names the method.
     horizon : int, default=1
         Rows ahead that :meth:`forecast` can look; above 1, a second network is trained for it.
     known_inputs : list of str or None, default=None
@@ -141,7 +141,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         calendar: Literal["auto"] | Sequence[str] | None = "auto",
         peers: bool = False,
         adapt: Literal["constant-gain"] | None = "constant-gain",
-        intervals: bool = True,
+        intervals: bool | str = True,
         horizon: int = 1,
         known_inputs: Sequence[str] | None = None,
         validation_fraction: float = defaults.VALIDATION_FRACTION,

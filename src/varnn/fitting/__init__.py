@@ -1,6 +1,6 @@
-"""Panel + settings -> fitted models: everything that is chosen on validation rows, then training on all rows.
+"""Panel + settings -> fitted models: choices on validation rows, in their order, then training on all rows.
 
-`stages` has `fit`, which does one stage after the other; `_skeleton` is the way each goes, `one_step` and
+`stages` has `fit`, which does one stage after the other; `_procedure` is the way each goes, `one_step` and
 `horizon` are what differs between them.
 """
 

@@ -61,7 +61,7 @@ def _candidate(
     *,
     use_inputs: bool = True,
 ) -> Candidate:
-    pipeline = FeaturePipeline.of(
+    pipeline = FeaturePipeline.fit(
         training,
         validation,
         scale=settings.scale,

@@ -18,7 +18,7 @@ from varnn.fitting._shrinkage import shrinkage_of
 from varnn.fitting.settings import Settings
 from varnn.model.adaptation import FORGETTING, Adaptation
 from varnn.model.fitted import Fitted
-from varnn.model.intervals import Calibrator, Seen
+from varnn.model.intervals import CalibrationRows, Calibrator
 from varnn.model.linear import last_labels
 from varnn.model.prediction import predict_chunks, score_chunks, score_rows
 
@@ -58,10 +58,12 @@ class Review(NamedTuple):
         """Predict with a share of the corrections: (N,)."""
         return self.linear_predictions + shrinkage * self.corrections
 
-    def seen(self, shrinkage: float) -> Seen:
+    def seen(self, shrinkage: float) -> CalibrationRows:
         """Hidden layers, errors and starts of the latest rows, as interval methods learn from them."""
         rows = self.late.rows
-        return Seen(self.hidden, self.late.target - self.predictions(shrinkage)[rows], self.late.starts)
+        return CalibrationRows(
+            self.hidden, self.late.target - self.predictions(shrinkage)[rows], self.late.starts
+        )
 
 
 def choose_adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> Adaptation:
@@ -72,7 +74,7 @@ def choose_adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> 
     known = ~np.isnan(errors)
     automatic = settings.forgetting == "auto"
     first = FORGETTING[1] if automatic else float(settings.forgetting)
-    learnt = Adaptation.of(score_rows(fitted, rows, keep_hidden=True).hidden, errors[known], first)
+    learnt = Adaptation.fit(score_rows(fitted, rows, keep_hidden=True).hidden, errors[known], first)
     if not automatic or chosen.validation is None:
         return learnt
 
@@ -99,7 +101,7 @@ def choose_on_validation(
     return replace(fitted, training=replace(fitted.training, validation=errors))
 
 
-def seen_by_calibrator(fitted: Fitted, panel: Panel) -> Seen:
+def seen_by_calibrator(fitted: Fitted, panel: Panel) -> CalibrationRows:
     """Hidden layers (N, K), errors (N,) and starts of a panel's latest rows."""
     return Review.of(fitted, panel.latest(LATEST), LATEST).seen(fitted.shrinkage)
 

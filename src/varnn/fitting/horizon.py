@@ -11,15 +11,16 @@ from varnn._types import DoubleArray
 from varnn.data.panel import Panel
 from varnn.fitting import _candidates
 from varnn.fitting._candidates import stacked
+from varnn.fitting._procedure import Train
 from varnn.fitting._shrinkage import shrinkage_of
-from varnn.fitting._skeleton import Train
 from varnn.fitting.settings import Settings
 from varnn.model.fitted import Fitted
 from varnn.model.forecast.direct import DirectPart, HorizonFeatures
 from varnn.model.forecast.forecaster import Forecaster
 from varnn.model.forecast.rows import columns_of, inputs_known_before, refuse_too_far, targets_ahead
-from varnn.model.intervals import Calibrator, HorizonBands, Seen
+from varnn.model.intervals import CalibrationRows, HorizonBands
 from varnn.model.intervals.few_errors import ENOUGH
+from varnn.model.intervals.methods import method_of
 from varnn.network.training import Ahead, Member, TrainConfig, Trained
 
 logger = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ VALIDATED = 5  # times fewer are chosen on
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class HorizonCandidate:
     """What a network may see, its linear models, and what these leave to its heads."""
 
     plain: _candidates.Candidate
@@ -60,8 +61,6 @@ class Horizon:
         Names of inputs that are known in the future.
     """
 
-    calibrator: type[Calibrator] = HorizonBands  # the interval method
-
     def __init__(
         self,
         settings: Settings,
@@ -86,7 +85,7 @@ class Horizon:
         self.validation = None if validation is None else validation.latest(max(1, self.most // VALIDATED))
         self.config: TrainConfig = settings.config(self.training)
 
-    def candidates(self) -> list[Candidate]:
+    def candidates(self) -> list[HorizonCandidate]:
         """What the network may see, as it looks before the rows come."""
         shown = inputs_known_before(self.training, self.known)
         later = None if self.validation is None else inputs_known_before(self.validation, self.known)
@@ -96,7 +95,7 @@ class Horizon:
             for one in _candidates.candidates(self.settings, shown, later)
         ]
 
-    def errors(self, candidates: Sequence[Candidate], firsts: Sequence[Trained]) -> list[float]:
+    def errors(self, candidates: Sequence[HorizonCandidate], firsts: Sequence[Trained]) -> list[float]:
         """Mean squared errors over all steps of the horizon whose outcomes are known."""
         if self.validation is None:
             return [0.0] * len(candidates)
@@ -112,7 +111,7 @@ class Horizon:
             errors.append(float(np.mean(np.nanmean(squares, axis=0))))
         return errors
 
-    def assemble(self, candidate: Candidate, members: list[Trained]) -> Forecaster:
+    def assemble(self, candidate: HorizonCandidate, members: list[Trained]) -> Forecaster:
         """Put the forecaster together."""
         network = Fitted(
             architecture=candidate.plain.architecture,
@@ -138,13 +137,14 @@ class Horizon:
         if model.network.pipeline.linear is None:
             shrinkage[0] = 1.0  # there is nothing else to predict the first row from
         model = replace(model, shrinkage=shrinkage)
-        if not self.settings.intervals:
+        calibrator = method_of(self.settings.intervals, HorizonBands)
+        if calibrator is None:
             return model
         residuals -= shrinkage * parts.added
         movement = parts.movement
         del parts  # which is large
-        seen = Seen(movement[:, None], residuals, self.validation.starts)
-        return replace(model, calibrator=self.calibrator.fit(seen))
+        seen = CalibrationRows(movement[:, None], residuals, self.validation.starts)
+        return replace(model, calibrator=calibrator.fit(seen))
 
     def refit(self, model: Forecaster, rows: Panel, epochs: list[int], seed: int, train: Train) -> Forecaster:
         """Train the network again on other rows; its linear models and its pipeline stay."""
@@ -164,7 +164,7 @@ class Horizon:
 
     def _candidate(
         self, plain: _candidates.Candidate, shown: Panel, later: Panel | None, mean: float
-    ) -> Candidate:
+    ) -> HorizonCandidate:
         """Fit the linear models of a candidate."""
 
         def features(panel: Panel, prepared: Panel) -> HorizonFeatures:
@@ -179,7 +179,7 @@ class Horizon:
             _linear_residuals(direct, seen), None if unseen is None else _linear_residuals(direct, unseen)
         )
         architecture = replace(plain.architecture, horizon=self.horizon)
-        return Candidate(replace(plain, architecture=architecture), direct, ahead)
+        return HorizonCandidate(replace(plain, architecture=architecture), direct, ahead)
 
 
 def _linear_residuals(direct: DirectPart, features: HorizonFeatures) -> npt.NDArray[np.float32]:

@@ -13,12 +13,13 @@ import numpy as np
 from varnn.data import allocator
 from varnn.data.panel import Panel
 from varnn.fitting._candidates import Candidate, candidates, stacked
-from varnn.fitting._skeleton import Train
+from varnn.fitting._procedure import Train
 from varnn.fitting._validation import LATEST, choose_adaptation, choose_on_validation, seen_by_calibrator
 from varnn.fitting.settings import Settings
-from varnn.model.adaptation import Adaptation
+from varnn.model.adaptation import gain_of
 from varnn.model.fitted import Fitted, last_rows_of
-from varnn.model.intervals import Calibrator, ErrorScale
+from varnn.model.intervals import ErrorScale
+from varnn.model.intervals.methods import method_of
 from varnn.model.linear import LABEL_LAGS
 from varnn.model.prediction import score_rows
 from varnn.network.training import Member, TrainConfig, Trained
@@ -36,8 +37,6 @@ class OneStep:
     rows : Panel
         All rows given, whose ends a closed-loop forecast goes on from.
     """
-
-    calibrator: type[Calibrator] = ErrorScale  # the interval method
 
     def __init__(self, settings: Settings, training: Panel, validation: Panel | None, rows: Panel) -> None:
         self.settings, self.training, self.validation, self.rows = settings, training, validation, rows
@@ -74,7 +73,7 @@ class OneStep:
         """Choose shrinkage and error scale."""
         if self.validation is None:
             return model
-        calibrator = self.calibrator if self.settings.intervals else None
+        calibrator = method_of(self.settings.intervals, ErrorScale)
         return choose_on_validation(model, self.training, self.validation, calibrator)
 
     def refit(self, model: Fitted, rows: Panel, epochs: list[int], seed: int, train: Train) -> Fitted:
@@ -98,11 +97,11 @@ class OneStep:
             last_rows=last_rows_of(rows, pipeline, kept),
         )
         if model.adaptation is not None:
-            hidden = score_rows(again, latest, keep_hidden=True).hidden
-            known = Adaptation.of(hidden, np.ones(1), model.adaptation.forgetting)
+            gain = gain_of(score_rows(again, latest, keep_hidden=True).hidden)
             rescaled = (model.pipeline.scaling.target_scale / pipeline.scaling.target_scale) ** 2
-            again = replace(again, adaptation=replace(known, noise=model.adaptation.noise * rescaled))
+            noise = model.adaptation.noise * rescaled
+            again = replace(again, adaptation=replace(model.adaptation, gain=gain, noise=noise))
         if model.calibrator is not None:
             before, after = seen_by_calibrator(model, self.training), seen_by_calibrator(again, rows)
-            again = replace(again, calibrator=model.calibrator.moved(before, after))
+            again = replace(again, calibrator=model.calibrator.refitted(before, after))
         return again

@@ -11,12 +11,12 @@ from varnn.model.calendar import Cycle, offered_cycles
 from varnn.network.cell import MemoryActivation, Residual, Variant
 from varnn.network.training import Schedule, TrainConfig
 
-LONGEST_WINDOW = 24
-STEPS = 2500  # of Adam, that a member takes at least
-EPOCHS = 20  # that a member takes at least, but
-LOSS_ROWS = 20_000_000  # of all epochs together, are enough for it, and
-FEWEST_EPOCHS = 2  # are taken of however many rows
-BATCHES = range(8, 65)  # windows of several loss rows in a batch: few, as they hold many rows
+LONGEST_WINDOW = 24  # rows that are chosen
+STEPS = 2500  # fewest steps of Adam of a member
+EPOCHS = 20  # fewest epochs of a member, where rows are few enough:
+ROW_BUDGET = 20_000_000  # rows that a member learns from, all epochs together
+FEWEST_EPOCHS = 2  # of however many rows
+SMALLEST_BATCH, LARGEST_BATCH = 8, 64  # windows in a batch: few, as each holds several loss rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class Settings:
     peers: bool
     adapt: Literal["constant-gain"] | None
     forgetting: float | Literal["auto"]
-    intervals: bool
+    intervals: bool | str
     scale: Scale
     fill: Fill
     device: str
@@ -70,12 +70,12 @@ class Settings:
         shortest = int(training.lengths.min()) if training.n_series else 0
         window = _chosen(self.window, min(LONGEST_WINDOW, max(1, shortest // 3)))
         loss_rows = _chosen(self.loss_rows, max(1, window // 2))
-        rows = np.maximum(training.lengths - window + 1, 0).sum()
-        windows = max(1, int(rows) // max(1, loss_rows))
-        batch = _chosen(self.batch_size, int(np.clip(windows // 100, BATCHES[0], BATCHES[-1])))
-        steps = max(1, windows // max(1, batch))
+        n_windows = int(np.maximum(training.lengths - window + 1, 0).sum())
+        taken = max(1, n_windows // max(1, loss_rows))  # an epoch takes each loss row once
+        batch = _chosen(self.batch_size, int(np.clip(taken // 100, SMALLEST_BATCH, LARGEST_BATCH)))
+        steps = max(1, taken // max(1, batch))
         epochs = max(EPOCHS, min(10 * EPOCHS, STEPS // steps))
-        enough = max(FEWEST_EPOCHS, LOSS_ROWS // max(1, int(rows)))
+        enough = max(FEWEST_EPOCHS, ROW_BUDGET // max(1, n_windows))
         return TrainConfig(
             window=window,
             loss_rows=loss_rows,

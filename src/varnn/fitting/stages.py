@@ -1,6 +1,6 @@
 """All of a fit, stage after stage: the next row, again on all rows, the next H rows; or cut short.
 
-Ctrl-C, or an event that is set, ends the stage under way and skips those after it. What was finished, or is
+Ctrl-C, or an event that is set, epochs the stage under way and skips those after it. What was finished, or is
 fit for use, is kept, and the training record says under ``interrupted`` where it was cut.
 """
 
@@ -13,7 +13,7 @@ from typing import Literal, overload
 
 from varnn.data.panel import Panel
 from varnn.errors import ConfigError
-from varnn.fitting._skeleton import fit_task, refit_task
+from varnn.fitting._procedure import fit_task, refit_task
 from varnn.fitting.horizon import Horizon
 from varnn.fitting.one_step import OneStep
 from varnn.fitting.settings import Settings
@@ -147,7 +147,7 @@ class _Stages:
 
     def __init__(self, on_epoch: OnEpoch | None, stop: Event | None, *, total: int) -> None:
         self.on_epoch, self.total, self.done = on_epoch, total, 0
-        self.to_say, self.stop = stop is None, OwnEvent(stop)  # whoever gave one says what is kept
+        self.announce, self.stop = stop is None, OwnEvent(stop)  # whoever gave one says what is kept
         self.left_out: list[str] = []
 
     def next_report(self) -> OnEpoch | None:
@@ -187,10 +187,10 @@ class _Stages:
         fitted = replace(fitted, training=record)
         if refit:
             try:
-                ends = record.best_epoch
+                epochs = record.best_epoch
                 again = self.next_report()
                 fitted = refit_task(
-                    task, fitted, rows, epochs=ends, seed=seed, on_epoch=again, stop=self.stop
+                    task, fitted, rows, epochs=epochs, seed=seed, on_epoch=again, stop=self.stop
                 )
                 fitted = replace(fitted, training=replace(record, refitted_on=len(rows)))
             except KeyboardInterrupt:
@@ -212,10 +212,10 @@ class _Stages:
         )
         if refit:
             with suppress(KeyboardInterrupt):
-                ends = [one.best_epoch for one in members]
+                epochs = [one.best_epoch for one in members]
                 again = self.next_report()
                 return refit_task(
-                    task, forecaster, rows, epochs=ends, seed=seed, on_epoch=again, stop=self.stop
+                    task, forecaster, rows, epochs=epochs, seed=seed, on_epoch=again, stop=self.stop
                 )
             self.stop.set()
             self.left_out.append("what looks ahead not trained again on all rows")
@@ -227,7 +227,7 @@ class _Stages:
         if not self.stop.is_set() or (cut is None and not self.left_out):
             return fitted
         words = "; ".join([cut or "after its members were trained", *self.left_out])
-        if self.to_say:
+        if self.announce:
             logger.warning("training was cut short %s.", words)
         return replace(fitted, training=replace(fitted.training, interrupted=words))
 

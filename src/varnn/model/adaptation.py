@@ -76,18 +76,10 @@ class Adaptation:
     doubt: float = np.inf
 
     @classmethod
-    def of(cls, hidden: npt.NDArray[Any], errors: DoubleArray, forgetting: float) -> "Adaptation":
+    def fit(cls, hidden: npt.NDArray[Any], errors: DoubleArray, forgetting: float) -> "Adaptation":
         """Learn the gain from hidden layers of training rows (E, N, K), and the noise from errors (N,)."""
-        members, rows, width = hidden.shape
-        gain = np.empty((members, width + 1, width + 1))
-        for member, layers in enumerate(hidden):
-            features = np.column_stack([layers, np.ones(rows)])
-            moments = features.T @ features / rows
-            moments[np.diag_indices_from(moments)] += _RIDGE * np.trace(moments) / len(moments)
-            inverse = np.linalg.inv(moments)
-            gain[member] = (inverse + inverse.T) / 2
         noise = float(np.mean(np.square(errors))) or 1.0
-        return cls(forgetting=forgetting, gain=gain, noise=noise, doubt=_DOUBT)
+        return cls(forgetting=forgetting, gain=gain_of(hidden), noise=noise, doubt=_DOUBT)
 
     def numbers(self) -> tuple[float, ...]:
         """List what is no array: forgetting and noise, and what is doubted, if anything is."""
@@ -99,6 +91,19 @@ class Adaptation:
         return float(_LARGEST_ERROR * self.noise**0.5) if np.isfinite(self.doubt) else np.inf
 
 
+def gain_of(hidden: npt.NDArray[Any]) -> DoubleArray:
+    """Inverse second moments of each member's hidden layer and 1: (E, N, K) -> (E, K + 1, K + 1)."""
+    members, rows, width = hidden.shape
+    gain = np.empty((members, width + 1, width + 1))
+    for member, layers in enumerate(hidden):
+        features = np.column_stack([layers, np.ones(rows)])
+        moments = features.T @ features / rows
+        moments[np.diag_indices_from(moments)] += _RIDGE * np.trace(moments) / len(moments)
+        inverse = np.linalg.inv(moments)
+        gain[member] = (inverse + inverse.T) / 2
+    return gain
+
+
 class Adapter:
     """Readouts of n series in step, as they learn.
 
@@ -106,7 +111,7 @@ class Adapter:
     --------
     >>> generator = np.random.default_rng(0)
     >>> u = generator.normal(size=(1, 5000, 3))
-    >>> how = Adaptation.of(u, generator.normal(size=5000), forgetting=0.99)
+    >>> how = Adaptation.fit(u, generator.normal(size=5000), forgetting=0.99)
     >>> adapter, errors = Adapter(how, n_series=1), []
     >>> for row in range(5000):                        # the trained readout gives 0; u[0] is right
     ...     truth = u[0, row, :1] + generator.normal() / 10

@@ -67,7 +67,7 @@ class LabelFilter:
     Examples
     --------
     >>> training = Panel.from_arrays(None, [1.0, 2.0, 1.0, 3.0])
-    >>> plausible = LabelFilter.of(training)
+    >>> plausible = LabelFilter.fit(training)
     >>> plausible(Panel.from_arrays(None, [2.0, 99.0, 3.0, 50.0, 51.0, 52.0, 53.0])).target.tolist()
     [2.0, nan, 3.0, nan, 51.0, 52.0, 53.0]
     """
@@ -77,7 +77,7 @@ class LabelFilter:
     high: float
 
     @classmethod
-    def of(cls, *panels: Panel) -> "LabelFilter | None":
+    def fit(cls, *panels: Panel) -> "LabelFilter | None":
         """Learn from training rows, all of which are plausible; None where their labels never change."""
         change, low, high = 0.0, np.inf, -np.inf
         for panel in panels:
@@ -162,7 +162,7 @@ class FilterStream:
 
     def __init__(self, plausible: LabelFilter, n_series: int) -> None:
         self.plausible = plausible
-        self.level = np.full(n_series, np.nan)  # the label taken last
+        self.last_taken = np.full(n_series, np.nan)  # the label taken last
         self.waited = np.zeros(n_series)  # rows since
         self.left = np.zeros(n_series)  # labels that were left out lately
         self.out = np.zeros(n_series)  # the row of the last of them
@@ -175,12 +175,12 @@ class FilterStream:
         """Take in labels (n,); return them with those that are not plausible missing."""
         rule = self.plausible
         self.rows += 1
-        sizes = np.abs(labels - self.level)
+        sizes = np.abs(labels - self.last_taken)
         if not self.waiting and (sizes <= rule.change).all():  # nearly always
-            self.level = labels.copy()  # the caller may write into its own
+            self.last_taken = labels.copy()  # the caller may write into its own
             return labels
         sizes /= 1 + self.waited
-        begun, known = ~np.isnan(self.level), ~np.isnan(labels)
+        begun, known = ~np.isnan(self.last_taken), ~np.isnan(labels)
         bounds = np.maximum(rule.change, _faded(self.grown, self.rows - self.since))
         fine = np.where(begun, sizes <= bounds, (rule.low <= labels) & (labels <= rule.high))
         left = np.where(self.rows - self.out > LATELY, 0, self.left)
@@ -189,7 +189,7 @@ class FilterStream:
         shifted = taken & begun & ~fine
         self.grown = np.where(shifted, TIMES * sizes, self.grown)
         self.since[shifted] = self.rows
-        self.level = np.where(taken, labels, self.level)
+        self.last_taken = np.where(taken, labels, self.last_taken)
         self.waited = np.where(taken, 0, self.waited + 1)
         self.left = np.where(taken & ~fine, 0, left + left_out)
         self.out[left_out] = self.rows
@@ -199,11 +199,11 @@ class FilterStream:
     def state(self) -> DoubleArray:
         """Return a copy of all that later labels are judged by: (n, FILTER_NUMBERS)."""
         ago = [self.rows - self.out, self.rows - self.since]
-        return np.column_stack([self.level, self.waited, self.left, self.grown, *ago])
+        return np.column_stack([self.last_taken, self.waited, self.left, self.grown, *ago])
 
     def restore(self, state: DoubleArray) -> None:
         """Take over what :meth:`state` gave."""
-        self.level, self.waited, self.left, self.grown, out, since = state.T.copy()
+        self.last_taken, self.waited, self.left, self.grown, out, since = state.T.copy()
         self.out, self.since, self.rows = -out, -since, 0
         self.waiting = bool(self.waited.any())
 

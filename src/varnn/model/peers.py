@@ -10,7 +10,7 @@ from varnn.data.panel import Panel
 from varnn.errors import DataError
 
 PEER_INPUTS = ("gap to peers", "change of peers")
-PEER_INNOVATION = "innovation of peers"
+PEER_RESIDUAL = "innovation of peers"
 
 
 def refuse_alone(training: Panel) -> None:

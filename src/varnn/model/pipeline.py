@@ -26,7 +26,7 @@ from varnn.model._fields import is_number
 from varnn.model.calendar import Cycle, calendar_inputs, calendar_names
 from varnn.model.linear import ADDED_INPUTS, LinearPart, LinearStream, last_labels
 from varnn.model.outliers import FilterStream, LabelFilter
-from varnn.model.peers import PEER_INNOVATION, PEER_INPUTS, mean_of_others, mean_of_others_now
+from varnn.model.peers import PEER_INPUTS, PEER_RESIDUAL, mean_of_others, mean_of_others_now
 
 _Part = TypeVar("_Part", Scaling, LinearPart, LabelFilter)
 
@@ -56,14 +56,14 @@ class FeaturePipeline:
         The linear part, or None.
     peers : bool, default=False
         Whether a row sees the other series; needs a linear part.
-    labels : LabelFilter or None, default=None
+    label_filter : LabelFilter or None, default=None
         Which labels later rows are predicted from; None takes all. Comes with a linear part, as a network
         alone forgets a label after a window.
 
     Examples
     --------
     >>> panel = Panel.from_arrays([[1.0], [2.0], [3.0]], [5.0, 6.0, 7.0])
-    >>> pipeline = FeaturePipeline.of(panel, None, scale="standard", fill="forward", linear=True)
+    >>> pipeline = FeaturePipeline.fit(panel, None, scale="standard", fill="forward", linear=True)
     >>> prepared = pipeline(panel)
     >>> prepared.panel.input_names
     ('x0', 'last label', 'linear step')
@@ -76,10 +76,10 @@ class FeaturePipeline:
     calendar: tuple[Cycle, ...] = ()
     linear: LinearPart | None = None
     peers: bool = False
-    labels: LabelFilter | None = None
+    label_filter: LabelFilter | None = None
 
     @classmethod
-    def of(
+    def fit(
         cls,
         training: Panel,
         validation: Panel | None,
@@ -92,7 +92,7 @@ class FeaturePipeline:
         peers: bool = False,
     ) -> "FeaturePipeline":
         """Learn from training rows; validation rows choose the form of the linear part."""
-        given = Scaling.of(training, scale)
+        given = Scaling.fit(training, scale)
         pipeline = cls(
             scaling=given,
             fill=fill,
@@ -105,15 +105,15 @@ class FeaturePipeline:
             later = None if validation is None else pipeline._filled(validation)
             part = LinearPart.fit(pipeline._filled(training), later)
             seen = [training] if validation is None else [training, validation]
-            pipeline = replace(pipeline, linear=part, labels=LabelFilter.of(*seen))
+            pipeline = replace(pipeline, linear=part, label_filter=LabelFilter.fit(*seen))
         return pipeline._scaled(training, scale)
 
     def refitted(self, training: Panel, scale: Scale) -> "FeaturePipeline":
         """Learn anew from other rows, in the form that was chosen before."""
-        pipeline = replace(self, initial_inputs=Scaling.of(training, scale).initial_inputs)
+        pipeline = replace(self, initial_inputs=Scaling.fit(training, scale).initial_inputs)
         if self.linear is not None:
             part = self.linear.refitted(pipeline._filled(training))
-            pipeline = replace(pipeline, linear=part, labels=LabelFilter.of(training))
+            pipeline = replace(pipeline, linear=part, label_filter=LabelFilter.fit(training))
         return pipeline._scaled(training, scale)
 
     def _scaled(self, training: Panel, scale: Scale) -> "FeaturePipeline":
@@ -138,22 +138,22 @@ class FeaturePipeline:
         """Prepare the rows alone, as training wants them; fills ``linear_predictions``, if given."""
         inputs = np.empty((len(panel), len(self.scaling.input_offset)), np.float32)
         target, names = np.empty(len(panel), np.float32), panel.input_names
-        for one, levels in self.in_chunks(panel, most=ROWS_AT_ONCE):
+        for one, linear in self.in_chunks(panel, most=ROWS_AT_ONCE):
             inputs[one.rows], target[one.rows] = one.panel.inputs, one.panel.target
             names = one.panel.input_names
             if linear_predictions is not None:
-                linear_predictions[one.rows] = levels
+                linear_predictions[one.rows] = linear
         return replace(panel, inputs=inputs, target=target, input_names=names)
 
     def plausible(self, panel: Panel) -> Panel:
         """Leave out labels that are not plausible, as all of the below does by itself."""
-        return panel if self.labels is None else self.labels(panel)
+        return panel if self.label_filter is None else self.label_filter(panel)
 
     def linear_predictions(self, panel: Panel) -> DoubleArray:
         """Linear predictions of a panel's rows alone: (N,)."""
         linear_predictions = np.empty(len(panel))
-        for one, levels in self._unscaled(panel, most=ROWS_AT_ONCE):
-            linear_predictions[one.rows] = levels
+        for one, linear in self._unscaled(panel, most=ROWS_AT_ONCE):
+            linear_predictions[one.rows] = linear
         return linear_predictions
 
     def in_chunks(self, panel: Panel, *, most: int, context: int = 0) -> Iterator[tuple[Chunk, DoubleArray]]:
@@ -168,25 +168,25 @@ class FeaturePipeline:
         left_out: Sequence[int] = ()
         if self.peers or self.fill == "interpolate":
             panel = self.plausible(panel)
-        elif self.labels is not None:  # where rows are gone through in pieces, no second target is held
-            left_out = self.labels.left_out(panel)
+        elif self.label_filter is not None:  # where rows are gone through in pieces, no second target is held
+            left_out = self.label_filter.left_out(panel)
         if self.fill == "interpolate":  # that looks ahead
             residual, linear_predictions = self._split(self._filled(panel))
             for one in chunks(residual, most=most, context=context):
                 yield one, linear_predictions[one.rows]
             return
         of_peers = self._of_peers(panel)
-        news = None
+        of_others = None
         if self.peers and self.linear is not None:
-            innovations = np.empty(len(panel))
+            residuals = np.empty(len(panel))
             for one, residual, _ in self._split_chunks(panel, of_peers, most=ROWS_AT_ONCE, context=0):
-                innovations[one.rows] = residual.target[one.context :]
-            news = self._news_of_peers(panel, innovations)
+                residuals[one.rows] = residual.target[one.context :]
+            of_others = self._residuals_of_peers(panel, residuals)
         for one, residual, linear_predictions in self._split_chunks(
             panel, of_peers, most=most, context=context, missing=left_out
         ):
-            if news is not None:
-                residual = _with_columns(residual, news[_all_rows(one), None], (PEER_INNOVATION,))
+            if of_others is not None:
+                residual = _with_columns(residual, of_others[_all_rows(one), None], (PEER_RESIDUAL,))
             spare = max(one.context - context, 0)
             rows = residual.between(spare, len(residual))
             yield one._replace(panel=rows, context=one.context - spare), linear_predictions[one.context :]
@@ -227,8 +227,8 @@ class FeaturePipeline:
         parts: list[tuple[str, Scaling | LinearPart | LabelFilter]] = [("scaling", self.scaling)]
         if self.linear is not None:
             parts.append(("linear", self.linear))
-        if self.labels is not None:
-            parts.append(("labels", self.labels))
+        if self.label_filter is not None:
+            parts.append(("labels", self.label_filter))
         return {"lead": np.asarray(self.initial_inputs, np.float64)} | {
             f"{name}.{_on_disk(field.name)}": np.atleast_1d(np.asarray(getattr(part, field.name), np.float64))
             for name, part in parts
@@ -247,7 +247,7 @@ class FeaturePipeline:
             calendar=tuple(facts["clock"]),
             linear=_from_arrays(LinearPart, "linear", arrays) if "linear.mean" in arrays else None,
             peers=bool(facts["peers"]),
-            labels=_from_arrays(LabelFilter, "labels", arrays) if "labels.change" in arrays else None,
+            label_filter=_from_arrays(LabelFilter, "labels", arrays) if "labels.change" in arrays else None,
         )
 
     def _seen(self, panel: Panel) -> Panel:
@@ -273,8 +273,8 @@ class FeaturePipeline:
             return Prepared(filled, np.zeros(len(filled)))
         residual, linear_predictions = self.linear.split(filled)
         if self.peers:
-            news = self._news_of_peers(residual, residual.target)
-            residual = _with_columns(residual, news[:, None], (PEER_INNOVATION,))
+            of_others = self._residuals_of_peers(residual, residual.target)
+            residual = _with_columns(residual, of_others[:, None], (PEER_RESIDUAL,))
         return Prepared(residual, linear_predictions)
 
     def _of_peers(self, panel: Panel) -> DoubleArray | None:
@@ -287,9 +287,9 @@ class FeaturePipeline:
         columns[:, 1] = mean_of_others(panel, change, known)
         return np.nan_to_num(columns, copy=False)
 
-    def _news_of_peers(self, panel: Panel, innovations: FloatArray) -> DoubleArray:
+    def _residuals_of_peers(self, panel: Panel, residuals: FloatArray) -> DoubleArray:
         """What the linear part left unexplained of the others one row ago: (N,)."""
-        previous = np.concatenate([[np.nan], innovations[:-1]])
+        previous = np.concatenate([[np.nan], residuals[:-1]])
         previous[panel.starts[:-1]] = np.nan
         return np.nan_to_num(mean_of_others(panel, previous, ~np.isnan(previous)), copy=False)
 
@@ -313,7 +313,9 @@ class PipelineStream:
             )
         self.pipeline = pipeline
         self.linear = None if pipeline.linear is None else LinearStream(pipeline.linear, n_series)
-        self._filter = None if pipeline.labels is None else FilterStream(pipeline.labels, n_series)
+        self._filter = (
+            None if pipeline.label_filter is None else FilterStream(pipeline.label_filter, n_series)
+        )
         self._given = n_inputs if pipeline.use_inputs else 0
         self._cycles = self._given + len(calendar_names(pipeline.calendar))
         self._enriched = self._cycles + pipeline.peers * len(PEER_INPUTS)
@@ -322,7 +324,7 @@ class PipelineStream:
             width += len(ADDED_INPUTS) + pipeline.peers
         self.values = np.zeros((n_series, width))  # what the network sees, before scaling
         self.linear_predictions = np.zeros(n_series)
-        self._innovation = np.full(n_series, np.nan)  # of the linear part, one row ago
+        self._linear_residual = np.full(n_series, np.nan)  # of the linear part, one row ago
 
     def prepare(self, inputs: FloatArray, time: Any = None) -> DoubleArray:
         """A row of each series (n, D) as the network sees it, unscaled: (n, width), a buffer."""
@@ -337,7 +339,7 @@ class PipelineStream:
             gap = mean_of_others_now(linear.last, linear.known) - linear.last
             values[:, self._cycles] = np.nan_to_num(np.where(linear.known, gap, np.nan))
             values[:, self._cycles + 1] = np.nan_to_num(mean_of_others_now(linear.change, linear.known))
-            innovation = mean_of_others_now(self._innovation, ~np.isnan(self._innovation))
+            innovation = mean_of_others_now(self._linear_residual, ~np.isnan(self._linear_residual))
             values[:, -1] = np.nan_to_num(innovation)
         self.linear_predictions = linear.predict(values[:, : self._enriched])
         values[:, self._enriched] = linear.last
@@ -353,21 +355,21 @@ class PipelineStream:
             return labels
         if self._filter is not None:
             labels = self._filter(labels)
-        self._innovation = labels - self.linear_predictions
+        self._linear_residual = labels - self.linear_predictions
         self.linear.observe(labels)
-        return self._innovation
+        return self._linear_residual
 
     def state(self) -> DoubleArray:
         """All that later rows depend on: (n, any)."""
         if self.linear is None:
             return np.empty((len(self.values), 0))
         filtered = [] if self._filter is None else [self._filter.state()]
-        return np.column_stack([self._innovation, *filtered, self.linear.state()])
+        return np.column_stack([self._linear_residual, *filtered, self.linear.state()])
 
     def restore(self, state: DoubleArray) -> None:
         """Take over what :meth:`state` gave."""
         if self.linear is not None:
-            self._innovation = state[:, 0].copy()
+            self._linear_residual = state[:, 0].copy()
             first = 1
             if self._filter is not None:
                 first += self._filter.state().shape[1]

@@ -3,7 +3,7 @@
 ::
 
     rows -> chunk -> prepared (`varnn.model.pipeline`)
-         -> hidden layer and output (`varnn.network.engines.scoring`), adapted (`varnn.model.adaptation`)
+         -> hidden layer and output (`varnn.network.scoring`), adapted (`varnn.model.adaptation`)
          -> prediction -> bounds (`varnn.model.intervals`)
 
 A panel goes through some rows at a time, so that what a prediction takes does not grow with the rows; what
@@ -24,7 +24,7 @@ from varnn.errors import DataError
 from varnn.model.adaptation import Adapter, corrections
 from varnn.model.fitted import Fitted
 from varnn.model.intervals import Interval, Tracker, check_levels, known_calibrator
-from varnn.network.engines.scoring import Scores, score
+from varnn.network.scoring import Scores, score
 
 _HIDDEN_ROWS_AT_ONCE = 1 << 13  # whose hidden layers are kept: 8 MB, for 4 members of 64 units
 
@@ -111,7 +111,7 @@ def predict_chunks(
         found = PredictedChunk(chunk.rows, starts, linear, correction, prediction, hidden)
         if calibrator is not None and levels is not None:
             if tracker is None or not chunk.continues:
-                tracker = calibrator.tracker(len(starts) - 1)
+                tracker = calibrator.tracker(len(starts) - 1, levels)
             errors = panel.target[chunk.rows] - prediction
             below, above = tracker.follow(hidden[0], errors, starts, levels)
             found = found._replace(lower=prediction[:, None] + below, upper=prediction[:, None] + above)

@@ -54,9 +54,9 @@ class Architecture:
     --------
     >>> cell = Architecture.of("ARM+AM", n_inputs=3, hidden_size=4)
     >>> cell.accumulate, cell.activation_memory, cell.memory_size
-    (True, True, 8)
+    (True, True, 3)
     >>> cell.shapes["fusion"]
-    (15, 4)
+    (10, 4)
     """
 
     n_inputs: int
@@ -80,7 +80,7 @@ class Architecture:
         memory_activation: MemoryActivation = "relu",
         horizon: int = 1,
     ) -> "Architecture":
-        """Cell by the paper's name of its variant; the memory is as wide as the inputs, but at least 8."""
+        """Cell by the paper's name of its variant; the memory is as wide as the inputs, m = d."""
         check_choice("variant", variant, VARIANTS)
         check_choice("residual", residual, get_args(Residual))
         check_choice("memory_activation", memory_activation, get_args(MemoryActivation))
@@ -99,7 +99,7 @@ class Architecture:
         return cls(
             n_inputs=n_inputs,
             hidden_size=int(hidden_size),
-            memory_size=max(n_inputs, 8) if memory_size is None else int(memory_size),
+            memory_size=max(n_inputs, 1) if memory_size is None else int(memory_size),
             accumulate=accumulate,
             activation_memory=variant.endswith("+AM"),
             residual=residual,
@@ -180,7 +180,7 @@ def initial_weights(architecture: Architecture, seed: int) -> Weights:
     --------
     >>> weights = initial_weights(Architecture.of("RM", n_inputs=3, hidden_size=4), seed=1)
     >>> weights.fusion.shape, float(weights.fusion_bias.sum())
-    ((11, 4), 0.0)
+    ((6, 4), 0.0)
     """
     generator = np.random.default_rng(seed)
     drawn: dict[str, npt.NDArray[np.float32]] = {}

@@ -97,7 +97,7 @@ def check_states(tensors: Tensors, fresh: Tensors, fitted: Fitted, what: str) ->
         if floats and name != "recent.inputs" and (np.isnan(array) & ~np.isnan(like)).any():
             checks.fail(f"its array {name!r} holds numbers that are none")
     if "recipe" in fresh:
-        filtered = FILTER_NUMBERS if fitted.pipeline.labels is not None else 0
+        filtered = FILTER_NUMBERS if fitted.pipeline.label_filter is not None else 0
         if not np.isin(tensors["recipe"][:, 1 + filtered : 3 + filtered], (0, 1)).all():
             checks.fail("its array 'recipe' says neither yes nor no")
         counts = tensors["recipe"][:, 2 : 1 + filtered]  # and a bound: all but the level

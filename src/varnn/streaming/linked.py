@@ -74,16 +74,16 @@ class LinkedPipeline(PipelineStream):
     def others(self) -> Others:
         """What the row prepared last saw of them."""
         labels = self._labels
-        return Others(labels.last[1], labels.change[1], bool(labels.known[1]), self._innovation[1])
+        return Others(labels.last[1], labels.change[1], bool(labels.known[1]), self._linear_residual[1])
 
     @others.setter
     def others(self, others: Others) -> None:
         labels = self._labels
-        labels.last[1], labels.change[1], labels.known[1], self._innovation[1] = others
+        labels.last[1], labels.change[1], labels.known[1], self._linear_residual[1] = others
 
     def brings(self, *, waiting: bool) -> DoubleArray:
         """What the first brings into a time step; a label still waited for counts as missing."""
-        labels, innovation = self._labels, self._innovation[0]
+        labels, innovation = self._labels, self._linear_residual[0]
         if not labels.known[0]:
             return _NOTHING
         if waiting or math.isnan(innovation):

@@ -482,18 +482,18 @@ class Stream:
             targets = self._pipeline.observe(np.atleast_1d(labels))
             labels = targets.item(0) if self.n_series is None else targets
         if self.n_series is None:
-            scaled = None
+            label = None
             if not math.isnan(labels):  # as `Scaling.target`, in Python: quicker for one number
-                scaled = (labels - scaling.target_offset) / scaling.target_scale
-                scaled = min(max(scaled, -LIMIT), LIMIT)
+                label = (labels - scaling.target_offset) / scaling.target_scale
+                label = min(max(label, -LIMIT), LIMIT)
                 if self._adapter is not None:
-                    self._adapter.learn(np.array([scaled]))
-            self._blocks[0].remember(scaled)
+                    self._adapter.learn(np.array([label]))
+            self._blocks[0].remember(label)
             return
         missing = np.isnan(labels)
         some = missing.any()
-        levels = scaling.target(np.where(missing, scaling.target_offset, labels) if some else labels)
+        scaled = scaling.target(np.where(missing, scaling.target_offset, labels) if some else labels)
         if self._adapter is not None:
-            self._adapter.learn(np.where(missing, np.nan, levels))
+            self._adapter.learn(np.where(missing, np.nan, scaled))
         for block, rows in zip(self._blocks, self._rows, strict=True):
-            block.remember(levels[rows], missing[rows] if some else None)
+            block.remember(scaled[rows], missing[rows] if some else None)

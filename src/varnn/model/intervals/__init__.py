@@ -4,18 +4,18 @@
 forecasts. Another method is one more file beside them.
 """
 
-from varnn.model.intervals.calibrator import Calibrator, Seen, Tracker, follow, known_calibrator
+from varnn.model.intervals.calibrator import CalibrationRows, Calibrator, Tracker, follow, known_calibrator
 from varnn.model.intervals.error_scale import ErrorScale
 from varnn.model.intervals.horizon_bands import HorizonBands
 from varnn.model.intervals.levels import TAUS, Interval, bound_name, check_levels, quantile_bounds
 
 __all__ = [
     "TAUS",
+    "CalibrationRows",
     "Calibrator",
     "ErrorScale",
     "HorizonBands",
     "Interval",
-    "Seen",
     "Tracker",
     "bound_name",
     "check_levels",

@@ -27,7 +27,7 @@ from varnn.errors import ConfigError, DataError
 from varnn.model._fields import is_number
 
 
-class Seen(NamedTuple):
+class CalibrationRows(NamedTuple):
     """Rows as an interval method sees them.
 
     Parameters
@@ -99,7 +99,7 @@ class Tracker(ABC):
         Parameters
         ----------
         features, errors, starts
-            As in `Seen`, of as many series as the tracker has.
+            As in `CalibrationRows`, of as many series as the tracker has.
         levels : array of shape (L,)
 
         Returns
@@ -128,14 +128,14 @@ class Calibrator(ABC):
 
     @classmethod
     @abstractmethod
-    def fit(cls, validation: Seen, training: Seen | None = None) -> Self:
+    def fit(cls, validation: CalibrationRows, training: CalibrationRows | None = None) -> Self:
         """Learn from errors.
 
         Parameters
         ----------
-        validation : Seen
+        validation : CalibrationRows
             Rows the model was not trained on.
-        training : Seen or None, default None
+        training : CalibrationRows or None, default None
             Rows it was trained on, whose errors are smaller; None for forecasts.
         """
 
@@ -151,12 +151,12 @@ class Calibrator(ABC):
             each level apart.
         """
 
-    def moved(self, before: Seen, after: Seen) -> Self:
+    def refitted(self, before: CalibrationRows, after: CalibrationRows) -> Self:
         """Carry over what was learnt to a network that was trained again; unless overridden, all stays.
 
         Parameters
         ----------
-        before, after : Seen
+        before, after : CalibrationRows
             Training rows, as the network before and the one after sees them.
         """
         return self
@@ -193,7 +193,7 @@ def follow(
     ----------
     calibrator : Calibrator
     features, errors, starts
-        As in `Seen`.
+        As in `CalibrationRows`.
     levels : array of shape (L,)
 
     Returns

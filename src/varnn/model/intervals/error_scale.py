@@ -36,12 +36,12 @@ import numpy.typing as npt
 from varnn._types import DoubleArray, IntArray
 from varnn.errors import ConfigError, DataError
 from varnn.model.intervals._size_regression import BOUND, LARGEST, LEAST, fit_sizes
-from varnn.model.intervals.calibrator import Calibrator, Seen, Tracker
+from varnn.model.intervals.calibrator import CalibrationRows, Calibrator, Tracker
 from varnn.model.intervals.levels import TAUS, quantile_bounds
 
 _RATE = 0.05  # of tracking, in units of the scale
 _NEWS = np.array([0.2, 0.02, 1.0])  # weight of the last |error| in its running means: fast, slow, itself
-_LEVEL_NEWS = 0.01  # and that of the last |error| / scale in m
+_INFLATION_RATE = 0.01  # and that of the last |error| / scale in m
 _TIMES = 2.0  # the largest error that was learnt from: what is beyond counts as so much
 
 
@@ -64,7 +64,7 @@ class ErrorScale(Calibrator):
     Examples
     --------
     >>> errors = np.random.default_rng(0).normal(size=3000)
-    >>> rows = Seen(np.ones((3000, 2)), errors, np.array([0, 3000]))
+    >>> rows = CalibrationRows(np.ones((3000, 2)), errors, np.array([0, 3000]))
     >>> below, above = ErrorScale.fit(rows, rows).tracker(1).follow(*rows, np.array([0.9]))
     >>> covered = (below[:, 0] <= errors) & (errors <= above[:, 0])
     >>> bool(0.89 < covered.mean() < 0.91)
@@ -77,7 +77,7 @@ class ErrorScale(Calibrator):
     largest: float = np.inf
 
     @classmethod
-    def fit(cls, validation: Seen, training: Seen | None = None) -> Self:
+    def fit(cls, validation: CalibrationRows, training: CalibrationRows | None = None) -> Self:
         """Learn from hidden layers (N, K) and errors (N,).
 
         A network has seen the labels of its training rows, so its errors there are smaller than elsewhere
@@ -86,8 +86,8 @@ class ErrorScale(Calibrator):
 
         Parameters
         ----------
-        validation : Seen
-        training : Seen or None, default None
+        validation : CalibrationRows
+        training : CalibrationRows or None, default None
             None takes the validation rows for both.
         """
         later_hidden, later_errors, later_starts = validation
@@ -123,7 +123,7 @@ class ErrorScale(Calibrator):
         """Begin with n series in step; all levels are followed."""
         return ScaleTracker(self, n_series)
 
-    def moved(self, before: Seen, after: Seen) -> Self:
+    def refitted(self, before: CalibrationRows, after: CalibrationRows) -> Self:
         """Carry the error scale over to another network, from what both show on training rows.
 
         Its hidden units are others, so which of them go with large errors is learnt anew; all that was
@@ -210,9 +210,9 @@ class ScaleTracker(Tracker):
             bounded = np.minimum(sizes[rows], error_scale.largest)
             recent = _running_sizes(bounded / (LEAST * error_scale.unit), one[len(TAUS) : -1])
             expected = error_scale.scales(np.column_stack([told[rows], np.log1p(recent[:-1])]))
-            level = _running_level(sizes[rows] / expected, one[-1])
-            scales[rows] = expected * level[:-1]
-            one[len(TAUS) :] = *recent[-1], level[-1]
+            inflation = _running_inflation(sizes[rows] / expected, one[-1])
+            scales[rows] = expected * inflation[:-1]
+            one[len(TAUS) :] = *recent[-1], inflation[-1]
         course = _course(state[:, : len(TAUS)], errors, scales, starts)
         self.restore(state)
         return quantile_bounds(course, levels, scales)
@@ -220,14 +220,14 @@ class ScaleTracker(Tracker):
     def _learn(self, rows: Any, errors: DoubleArray) -> None:
         """Learn from the errors of some series."""
         state, expected = self._state[rows], self._expected[rows]
-        quantiles, means, level = state[:, : len(TAUS)], state[:, len(TAUS) : -1], state[:, -1]
+        quantiles, means, inflation = state[:, : len(TAUS)], state[:, len(TAUS) : -1], state[:, -1]
         hit = errors[:, None] <= self._scales[rows, None] * quantiles
         quantiles += _RATE * (TAUS - hit)
         np.maximum.accumulate(quantiles, axis=1, out=quantiles)  # quantiles never cross
         sizes = np.abs(errors)
         recent = np.minimum(sizes, self.error_scale.largest) / (LEAST * self.error_scale.unit)
         means += _NEWS * (recent[:, None] - means)
-        level += _LEVEL_NEWS * (np.minimum(sizes / expected, LARGEST * level) - level)
+        inflation += _INFLATION_RATE * (np.minimum(sizes / expected, LARGEST * inflation) - inflation)
         self._state[rows] = state
 
 
@@ -284,15 +284,15 @@ def _running_sizes(sizes: DoubleArray, first: DoubleArray) -> DoubleArray:
 
 def _levels(ratios: DoubleArray, starts: IntArray) -> DoubleArray:
     """Compute what m would be before each row, from errors over expected scales: (N,)."""
-    courses = [_running_level(np.abs(ratios[begin:end]), 1.0)[:-1] for begin, end in pairwise(starts)]
+    courses = [_running_inflation(np.abs(ratios[begin:end]), 1.0)[:-1] for begin, end in pairwise(starts)]
     return np.concatenate(courses)
 
 
-def _running_level(ratios: DoubleArray, level: float) -> DoubleArray:
+def _running_inflation(ratios: DoubleArray, inflation: float) -> DoubleArray:
     """Compute m before each row, and after the last, from sizes over expected scales: (N + 1,)."""
-    levels = [level]
+    inflations = [inflation]
     for ratio in ratios.tolist():
         if ratio == ratio:
-            level += _LEVEL_NEWS * (min(ratio, LARGEST * level) - level)
-        levels.append(level)
-    return np.array(levels)
+            inflation += _INFLATION_RATE * (min(ratio, LARGEST * inflation) - inflation)
+        inflations.append(inflation)
+    return np.array(inflations)

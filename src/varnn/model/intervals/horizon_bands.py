@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from varnn._types import BoolArray, DoubleArray, IntArray
 from varnn.errors import ConfigError, DataError
-from varnn.model.intervals.calibrator import Calibrator, Seen, Tracker, known_with
+from varnn.model.intervals.calibrator import CalibrationRows, Calibrator, Tracker, known_with
 from varnn.model.intervals.few_errors import ENOUGH, FEWEST, size_of_errors, student_quantiles, warn_of_few
 from varnn.model.intervals.levels import LEVELS, TAUS
 
@@ -58,7 +58,7 @@ class HorizonBands(Calibrator):
     >>> generator = np.random.default_rng(0)
     >>> movement = generator.uniform(0.5, 2, size=1000)
     >>> errors = generator.normal(size=(1000, 2)) * movement[:, None] * [1, 3]
-    >>> bands = HorizonBands.fit(Seen(movement[:, None], errors, np.array([0, 1000])))
+    >>> bands = HorizonBands.fit(CalibrationRows(movement[:, None], errors, np.array([0, 1000])))
     >>> lower, upper = bands.reach(np.array([0.5, 2.0]), np.array([0.9]))
     >>> lower.shape, bool(upper[1, 0, 0] > 1.5 * upper[0, 0, 0]), bool(upper[0, 1, 0] > upper[0, 0, 0])
     ((2, 2, 1), True, True)
@@ -69,12 +69,12 @@ class HorizonBands(Calibrator):
     quantiles: DoubleArray
 
     @classmethod
-    def fit(cls, validation: Seen, training: Seen | None = None) -> Self:
+    def fit(cls, validation: CalibrationRows, training: CalibrationRows | None = None) -> Self:
         """Learn from errors (N, H) and how much the label had moved, (N, 1); say where they are few.
 
         Parameters
         ----------
-        validation : Seen
+        validation : CalibrationRows
         training : None, default None
             Not looked at.
         """

@@ -16,7 +16,8 @@ from varnn.network.cell import Architecture, initial_weights
 from varnn.network.engines.engine import Engine, Optimiser, Task, pack, unpack
 from varnn.network.engines.registry import make_engine
 from varnn.network.training.config import TrainConfig, pick_device, put_on
-from varnn.network.training.record import Ahead, Epoch, Record, Trained
+from varnn.network.training.early_stopping import EarlyStopping
+from varnn.network.training.record import Ahead, Epoch, Trained
 from varnn.network.training.validation import ValidationLoss
 
 logger = logging.getLogger(__name__)
@@ -100,7 +101,7 @@ def train_together(
     # Apart from the stream the weights came from.
     generators = [np.random.default_rng([seed, 1]) for seed in seeds]
     lasts = stop_after or [None] * len(seeds)
-    best, records = flat.clone(), [Record(last or config.epochs) for last in lasts]
+    best, records = flat.clone(), [EarlyStopping(last or config.epochs) for last in lasts]
     average = _Average(flat, config.weight_ema)
     try:
         for epoch in range(1, config.epochs + 1):

@@ -31,27 +31,3 @@ class Trained:
     def validation_loss(self) -> float:
         """Loss of the epoch that was kept; infinite without validation rows."""
         return self.history[self.best_epoch - 1].get("validation_loss", math.inf)
-
-
-@dataclass
-class Record:
-    """What happened to one member, and which of its epochs is the one to keep."""
-
-    last: int
-    history: list[Epoch] = field(default_factory=list)
-    best_epoch: int = 0
-    best_loss: float = math.inf
-    ended: bool = False
-
-    def add(self, line: Epoch, patience: int | None) -> bool:
-        """Take in an epoch; tell whether it is the best so far (without validation, the latest is)."""
-        self.history.append(line)
-        epoch = len(self.history)
-        measured = line.get("validation_loss", -float(epoch))
-        better = measured < self.best_loss
-        if better:
-            self.best_loss, self.best_epoch = measured, epoch
-        validated = "validation_loss" in line
-        tired = validated and patience is not None and epoch - self.best_epoch >= patience
-        self.ended = tired or epoch >= self.last
-        return better

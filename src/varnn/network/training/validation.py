@@ -12,7 +12,7 @@ from varnn.data.windows import Rows, window_ends
 from varnn.errors import DataError
 from varnn.network.cell import Architecture, look_ahead
 from varnn.network.engines.engine import unpack
-from varnn.network.engines.scoring import score
+from varnn.network.scoring import score
 from varnn.network.training.config import put_on
 
 _HIDDEN_AT_ONCE = 1 << 14  # rows

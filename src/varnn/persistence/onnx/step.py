@@ -67,8 +67,8 @@ def step(model: Fitted, description: str = "") -> "onnx.ModelProto":
     network = _Network(graph, model)
     readout = None if model.adaptation is None else _Readout(graph, model.adaptation)
 
-    if pipeline.labels is not None:
-        label = _plausible(graph, pipeline.labels, label)
+    if pipeline.label_filter is not None:
+        label = _plausible(graph, pipeline.label_filter, label)
     target = label if linear is None else linear.observe(label)
     level = ((target - scaling.target_offset) / scaling.target_scale).clip(-LIMIT, LIMIT)
     missing = label.is_missing()

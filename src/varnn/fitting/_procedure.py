@@ -5,7 +5,7 @@
     candidates -> a first member of each -> the best on validation rows -> its other members
                -> assembled -> what is left to choose on validation rows -> trained again on all rows
 
-What differs between the two is a `Task`.
+What differs between the two is a `FittingTask`.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,15 +24,7 @@ Model = TypeVar("Model")
 Train = Callable[[list[Member]], list[Trained]]
 
 
-class Candidate(Protocol):
-    """Something to choose on validation rows."""
-
-    def member(self, seed: int) -> Member:
-        """What a member of an ensemble is trained from."""
-        ...
-
-
-class Task(Protocol[Model]):
+class FittingTask(Protocol[Model]):
     """What is to be fitted."""
 
     @property
@@ -41,7 +33,7 @@ class Task(Protocol[Model]):
         ...
 
     def candidates(self) -> Sequence[Any]:
-        """What there is to choose from; each is a `Candidate`."""
+        """What there is to choose from; each has ``member(seed)``."""
         ...
 
     def errors(self, candidates: Sequence[Any], firsts: Sequence[Trained]) -> list[float]:
@@ -62,7 +54,7 @@ class Task(Protocol[Model]):
 
 
 def fit_task(
-    task: Task[Model],
+    task: FittingTask[Model],
     *,
     ensemble: int,
     seed: int,
@@ -74,7 +66,7 @@ def fit_task(
 
     Parameters
     ----------
-    task : Task
+    task : FittingTask
         What to fit.
     ensemble : int
         Members.
@@ -116,7 +108,7 @@ def fit_task(
 
 
 def refit_task(
-    task: Task[Model],
+    task: FittingTask[Model],
     model: Model,
     rows: Panel,
     *,

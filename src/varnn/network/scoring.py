@@ -5,7 +5,7 @@ row's inputs are projected once and shared by the w windows that contain it: the
 back" of all windows of a chunk reads one contiguous slice. Memory is bounded by the chunk.
 
 Runs on NumPy arrays (so it needs no torch) and, during training on a GPU, on torch tensors. Where numba
-is installed, much work on a cell that `varnn.network.engines.compiled_scoring` knows is done there.
+is installed, much work on a cell that `varnn.network._compiled_scoring` knows is done there.
 """
 
 from collections.abc import Callable
@@ -81,7 +81,7 @@ def _compiled_for(architecture: Architecture) -> Callable[..., Array] | None:
     if architecture not in PIECEWISE_LINEAR:
         return None
     try:
-        from varnn.network.engines.compiled_scoring import score_compiled
+        from varnn.network._compiled_scoring import score_compiled
     except ImportError:  # numba is not installed, or is one that refuses this version of NumPy
         return None
     return score_compiled

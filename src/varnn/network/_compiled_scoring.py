@@ -25,7 +25,7 @@ def score_compiled(
     first_rows: Integers,
     window: int,
 ) -> FloatArray:
-    """One-step predictions (E, N), those of `varnn.network.engines.scoring.score` to rounding.
+    """One-step predictions (E, N), those of `varnn.network.scoring.score` to rounding.
 
     Parameters
     ----------
