@@ -14,7 +14,7 @@ def untrained(variant: Variant, n_inputs: int, hidden_size: int, window: int) ->
     Examples
     --------
     >>> untrained("RM", n_inputs=2, hidden_size=4, window=3).weights.fusion.shape
-    (1, 10, 4)
+    (1, 4, 4)
     """
     architecture = Architecture.of(variant, n_inputs=n_inputs, hidden_size=hidden_size)
     weights = initial_weights(architecture, seed=0).as_dict()

@@ -190,7 +190,7 @@ def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(tmp_path: Path, data
         while not list(finished.glob("*.json")) and time.monotonic() < deadline:
             time.sleep(0.2)
         os.kill(process.pid, signal.SIGINT)
-        said = process.communicate(timeout=30)[1]
+        said = process.communicate(timeout=90)[1]
     assert process.returncode == 130
     assert said.strip() == "stopped."
     assert list(finished.glob("*.json"))
