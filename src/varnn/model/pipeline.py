@@ -378,7 +378,7 @@ class PipelineStream:
 
 
 def _on_disk(field: str) -> str:
-    """Name a field as files do: names there stay, so that old and new versions read each other's."""
+    """Name a field as files do: names there stay as they were, so that files of before are read."""
     return {"initial_inputs": "input_lead"}.get(field, field)
 
 

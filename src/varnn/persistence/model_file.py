@@ -33,7 +33,7 @@ from varnn.persistence._parts import (
 from varnn.persistence.card import card
 from varnn.persistence.model_checks import check_depth, check_intervals, check_model, check_steady
 
-FORMAT = 3  # since 3, times are kept in their own unit; files of before say nothing of it
+FORMAT = 4  # since 3, times are kept in their own unit; since 4, settings have the names of today
 _ERROR_SCALE_SINCE = 2  # in files before, what was learnt about errors meant something else
 KEY = "varnn"
 _FORECASTER = "forecaster."  # before the names of its tensors
