@@ -79,11 +79,11 @@ class Lines:
     ----------
     source
         What to read from: standard input, or anything with bytes.
-    signals
+    signals : Signals
         What ends a wait.
-    longest
+    longest : int
         Bytes of a line; longer ones are given as ``TOO_LONG``.
-    most
+    most : int
         Lines in a group.
     """
 

@@ -49,7 +49,7 @@ class Panel:
         Row at which each series begins, and the number of rows at the end: (n_series + 1,).
     ids : tuple of str
         Name of each series.
-    input_names, target_name
+    input_names, target_name : tuple of str, str
         Column names, kept with a model so that a later table can be matched by name.
     time : array or None, default=None
         Time of each row, or None; increasing within each series.
@@ -114,7 +114,7 @@ class Panel:
             Which series each row belongs to; None means one series.
         time : array or None, default=None
             Time of each row, increasing within each series.
-        input_names, target_name
+        input_names, target_name : sequence of str or None, str
             Names to keep; inputs are called x0, x1, ... by default.
 
         Examples

@@ -36,7 +36,7 @@ def split_in_time(panel: Panel, *fractions: float) -> tuple[Panel, ...]:
     ----------
     panel : Panel
         The rows to cut.
-    *fractions
+    *fractions : float
         Share of each part; together they must make 1.
 
     Examples

@@ -62,7 +62,7 @@ class Reading:
         How times are written, and whose clock they are of; see :meth:`varnn.Panel.from_frame`.
     missing : sequence of object, default=()
         Texts and numbers that stand for a missing value.
-    sort, duplicates
+    sort, duplicates : bool, Duplicates
         Whether to put rows in the order of time, and which of several rows of one time to keep.
     """
 

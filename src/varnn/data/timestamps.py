@@ -12,7 +12,6 @@ import numpy as np
 
 from varnn.errors import DataError
 
-_NANOSECONDS = 1000  # in a microsecond
 _FAR = re.compile(r"[+-]?\d{4,12}-\d{2}-\d{2}T")
 _MONTH = re.compile(r"\d{4}-\d{2}")
 

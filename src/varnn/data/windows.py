@@ -65,7 +65,7 @@ def loss_window_ends(panel: Panel, length: int, loss_rows: int, offset: int) -> 
 
     Parameters
     ----------
-    panel, length
+    panel, length : Panel, int
         As for :func:`window_ends`.
     loss_rows : int
         Rows of a window that are learned from, and rows from one window to the next.

@@ -80,7 +80,7 @@ def panel_from(
     ----------
     estimator : estimator
         Whose ``n_features_in_`` and ``feature_names_in_`` are set, or must be met.
-    X, y, series
+    X, y, series : Panel or array_like, array_like, array_like
         Inputs (n_rows, n_inputs), labels (n_rows,) or None, and the series of each row or None.
     fitting : bool
         Whether this is a call of ``fit``, which needs labels.

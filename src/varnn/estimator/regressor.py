@@ -301,7 +301,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             A table with the model's inputs by name; a lazy one is collected. With its target too, each row
             is predicted from the labels before it; without, the rows are taken to follow the training rows,
             in closed loop.
-        time, series
+        time, series : str or sequence of str or None, str or None
             Columns with the time and the series of each row; None are those the model was fitted with,
             if the table has them.
         interval : float or sequence of float or None, default=None
@@ -341,7 +341,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
         Parameters
         ----------
-        X, y, series
+        X, y, series : Panel or array_like, array_like, array_like
             The rows so far: a :class:`Panel`, or inputs and labels. None goes on after the rows that
             were given to ``fit``.
         horizon : int or None, default=None

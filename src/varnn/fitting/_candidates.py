@@ -1,9 +1,8 @@
 """What a network may see of the rows, and what several trainings have in common."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from varnn.fitting.settings import Settings
 from varnn.model.calendar import Cycle
 from varnn.model.pipeline import FeaturePipeline
 from varnn.network.cell import Architecture, Weights
-from varnn.network.training import Epoch, Member, Trained
+from varnn.network.training import Member, Trained
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,20 +87,3 @@ def stacked(members: list[Trained]) -> Weights:
     """Weights of members as matrices with a leading axis of members."""
     stacks: list[Mapping[str, Any]] = [one.weights.as_dict() for one in members]
     return Weights(**{name: np.stack([one[name] for one in stacks]) for name in stacks[0]})
-
-
-class Progress:
-    """Hands epochs on, one at a time, with the share of all epochs that is done."""
-
-    def __init__(self, total: int, on_epoch: Callable[[Epoch], None] | None) -> None:
-        self.total = total
-        self.done = 0
-        self.lock = Lock()
-        self.on_epoch = on_epoch
-
-    def __call__(self, member: int, line: Epoch) -> None:
-        """Take in an epoch of a member."""
-        with self.lock:  # members are trained side by side
-            self.done += 1
-            if self.on_epoch is not None:
-                self.on_epoch({**line, "member": member, "progress": self.done / self.total})

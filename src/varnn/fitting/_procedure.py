@@ -10,14 +10,13 @@ What differs between the two is a `FittingTask`.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from threading import Event
+from threading import Event, Lock
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from varnn.data import allocator
 from varnn.data.panel import Panel
-from varnn.fitting._candidates import Progress
 from varnn.network.training import Epoch, Member, TrainConfig, Trained, train_members
 
 Model = TypeVar("Model")
@@ -134,3 +133,20 @@ def refit_task(
 
     allocator.release()  # of what was chosen from
     return task.refit(model, rows, epochs, seed, train)
+
+
+class Progress:
+    """Hands epochs on, one at a time, with the share of all epochs that is done."""
+
+    def __init__(self, total: int, on_epoch: Callable[[Epoch], None] | None) -> None:
+        self.total = total
+        self.done = 0
+        self.lock = Lock()
+        self.on_epoch = on_epoch
+
+    def __call__(self, member: int, line: Epoch) -> None:
+        """Take in an epoch of a member."""
+        with self.lock:  # members are trained side by side
+            self.done += 1
+            if self.on_epoch is not None:
+                self.on_epoch({**line, "member": member, "progress": self.done / self.total})

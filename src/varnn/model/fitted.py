@@ -38,11 +38,11 @@ class Fitted:
 
     Parameters
     ----------
-    architecture, weights
+    architecture, weights : Architecture, Weights
         The cell; its matrices carry a leading axis of ensemble members.
-    pipeline, window
+    pipeline, window : FeaturePipeline, int
         How rows are prepared, and how many of them one prediction sees.
-    input_names, target_name, time_name, series_name
+    input_names, target_name, time_name, series_name : tuple of str, str, str or None, str or None
         Columns the model was fitted on; there may have been none for time and series.
     adaptation : Adaptation or None, default=None
         How the readout goes on learning; None if it does not.

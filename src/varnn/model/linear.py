@@ -83,7 +83,7 @@ class LinearPart:
 
         Parameters
         ----------
-        training, validation
+        training, validation : Panel, Panel or None
             Panels with no missing inputs; labels may be missing. Without validation rows the default
             candidate is taken.
         """

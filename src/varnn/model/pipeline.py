@@ -46,7 +46,7 @@ class FeaturePipeline:
     ----------
     scaling : Scaling
         Of all inputs the network sees, and of its target.
-    fill, initial_inputs
+    fill, initial_inputs : Fill, array
         What stands in for missing inputs, and for those before a series' first value: (D,).
     use_inputs : bool, default=True
         Whether the table's inputs are seen, or left out as of no use.

@@ -28,7 +28,7 @@ class Calibration:
         integral transform. Flat is right; high ends mean intervals too narrow, a slope a bias.
     watched : float
         The level whose coverage is shown over time.
-    spans, span_coverage
+    spans, span_coverage : array of int, array
         Up to 20 spans of time, those of all series together: the first row of each, counted from the start
         of a series, and the coverage at the watched level within it.
     chance : float

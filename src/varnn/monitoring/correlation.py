@@ -43,7 +43,7 @@ def cross_correlation(
 
     Parameters
     ----------
-    values, lags, starts
+    values, lags, starts : array, Ints, Ints
         As for :func:`autocorrelation`; a lag of 0 is the input of the same row.
     inputs : array
         One column per input, (n_rows, n_inputs), NaN where missing.

@@ -51,7 +51,7 @@ class Diagnosis:
     excess_kurtosis, tail_index, worst_share : float
         How heavy the tails are: 0 for a Gaussian; Hill's index, where moments above it do not exist; and
         the share of the squared error that one row in a hundred makes up (0.08 for a Gaussian).
-    lags, autocorrelation, size_autocorrelation
+    lags, autocorrelation, size_autocorrelation : array of int, array, array
         Autocorrelation of the innovations and of their absolute values, at each lag in rows. A day and a
         week are among the lags if the rows have a calendar.
     band : array

@@ -272,7 +272,7 @@ def detect(
         None is one series.
     covered : array or None, default=None
         Whether each row's label lay within its interval.
-    coverage, false_alarms, warm_up, memory
+    coverage, false_alarms, warm_up, memory : float or None, float, int, int
         As for :class:`Monitor`.
 
     Returns

@@ -24,7 +24,7 @@ class PredictionTrace:
 
     Parameters
     ----------
-    panel, prediction
+    panel, prediction : Panel, array
         The rows, and the prediction of each: (n_rows,), NaN where there is none.
     lower, upper : array or None, default=None
         Bounds at :data:`LEVELS`, (n_rows, n_levels); None without intervals.

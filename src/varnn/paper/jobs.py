@@ -32,7 +32,7 @@ class Job:
 
     Parameters
     ----------
-    dataset, protocol, model, seed
+    dataset, protocol, model, seed : str, ProtocolName, str, int
         A data set and a protocol by name, a variant or baseline by name, and its seed.
     settings : tuple, default=()
         Further settings of the model, as sorted pairs.

@@ -37,7 +37,7 @@ def add_model(
     ----------
     report : Report
         The page to add to.
-    name, model
+    name, model : str, VARNNRegressor
         The fitted model, and what to call it.
     parts : Parts
         The cut it was fitted on; its test rows are shown.

@@ -41,7 +41,7 @@ def run(
     ----------
     made : Synthetic
         The stream, with its best possible predictions.
-    epochs, seed
+    epochs, seed : int or None, int
         How long to train (None: as long as the default does), and where weights and batches are drawn from.
     on_epoch : callable or None, default=None
         Called after each epoch, for progress.

@@ -75,7 +75,7 @@ def to_svg(figure: Figure, alt: str, *, alone: bool = False) -> str:
 
     Parameters
     ----------
-    figure, alt
+    figure, alt : Figure, str
         The figure, and its description.
     alone : bool, default=False
         Write it for a file of its own instead of a page's text.
@@ -121,7 +121,7 @@ def scores(
 
     Parameters
     ----------
-    names, pooled
+    names, pooled : sequence of str, sequence of float
         Models, best first, and the length of their bars.
     singles : sequence of sequence of float
         For each model its figures by seed or by origin; a line spans them.

@@ -76,7 +76,7 @@ def predictions(
     ----------
     places : Values
         Where each row stands: its number or its time.
-    truth, predicted
+    truth, predicted : Values, dict
         Labels, and predictions by the name of the model.
     band : tuple or None, default=None
         Bounds of the first model's 90 % intervals.
@@ -178,7 +178,7 @@ def innovations(
         Where each row stands, and its error; NaN where missing.
     correlations, band : Values
         Autocorrelation at lags 1, 2, ..., and the bound that white noise keeps to.
-    marks, unit
+    marks, unit : sequence of Mark, str
         Changes to mark; name of the target.
     """
     figure, (over_time, lags) = figures.new_figure(panels=2)

@@ -133,7 +133,7 @@ class CellStream:
 
     Parameters
     ----------
-    architecture, matrices, window
+    architecture, matrices, window : Architecture, StepWeights, int
         The cell and the length of a window.
     n_series : int
         Series in this block, n below.
@@ -283,7 +283,7 @@ class Workspace:
 
     Parameters
     ----------
-    architecture, weights, window
+    architecture, weights, window : Architecture, Weights, int
         The cell and the length of a window.
     """
 

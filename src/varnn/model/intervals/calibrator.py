@@ -98,7 +98,7 @@ class Tracker(ABC):
 
         Parameters
         ----------
-        features, errors, starts
+        features, errors, starts : array, array, array of int
             As in `CalibrationRows`, of as many series as the tracker has.
         levels : array of shape (L,)
 
@@ -192,7 +192,7 @@ def follow(
     Parameters
     ----------
     calibrator : Calibrator
-    features, errors, starts
+    features, errors, starts : array, array, array of int
         As in `CalibrationRows`.
     levels : array of shape (L,)
 
