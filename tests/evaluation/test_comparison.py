@@ -184,6 +184,29 @@ def test_the_p_value_of_the_bootstrap_is_calibrated_and_agrees_with_its_interval
     assert 0.01 < np.mean(rejected) < 0.14
 
 
+def test_the_spread_over_seeds_counts_as_chance() -> None:
+    """Trainings whose means scatter around the rival's are no evidence, however many rows there are."""
+    generator = np.random.default_rng(6)
+    by_seeds, by_bootstrap, by_rows = [], [], []
+    for _ in range(200):
+        rival = generator.chisquare(1, size=500)
+        trainings = rival + generator.normal(0, 0.1, size=500) + generator.normal(0, 0.05, size=(5, 1))
+        found = difference(trainings, rival)
+        by_seeds.append(found.p < 0.05)
+        by_bootstrap.append(found.p_bootstrap < 0.05)
+        by_rows.append(diebold_mariano(trainings.mean(axis=0), rival) < 0.05)
+    assert 0.005 < np.mean(by_seeds) < 0.1
+    assert np.mean(by_bootstrap) < 0.2  # five trainings drawn anew vary less than new ones would
+    assert np.mean(by_rows) > 0.3  # what it was before seeds counted
+
+
+def test_one_training_is_as_good_as_its_only_row() -> None:
+    first, second = np.random.default_rng(7).chisquare(1, size=(2, 300))
+    assert difference(first[None], second) == difference(first, second)
+    same = difference(np.stack([first, first, first]), second)
+    assert same.p == pytest.approx(diebold_mariano(first, second))
+
+
 def test_equal_and_perfect_models_can_be_compared() -> None:
     losses = np.random.default_rng(5).chisquare(1, size=300)
     same = difference(losses, losses)

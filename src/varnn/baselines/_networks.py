@@ -166,8 +166,7 @@ def train(settings: Settings, examples: Examples, validation: Examples | None) -
         settings.activation,
     )
     network.to(device)
-    learned = [one for one in network.parameters() if one.requires_grad]
-    optimizer = torch.optim.Adam(learned, lr=settings.learning_rate, eps=1e-7)
+    take_step = _steps(network, regressors, labels, settings)
     generator = np.random.default_rng([settings.random_state, 1])
     trained = TrainedNetwork(network)
     best, best_error, best_epoch = copy.deepcopy(network.state_dict()), math.inf, 0
@@ -176,11 +175,7 @@ def train(settings: Settings, examples: Examples, validation: Examples | None) -
         order = torch.from_numpy(generator.permutation(len(labels))).to(device)
         total = torch.zeros((), device=device)
         for batch in torch.split(order, settings.batch_size):
-            optimizer.zero_grad()
-            loss = torch.mean(torch.square(network(regressors[batch])[:, 0] - labels[batch]))
-            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-            optimizer.step()
-            total += loss.detach() * len(batch)
+            total += take_step(batch) * len(batch)
         line = {"epoch": float(epoch), "loss": float(total) / len(labels)}
         if not math.isfinite(line["loss"]):
             raise TrainingError(
@@ -199,3 +194,57 @@ def train(settings: Settings, examples: Examples, validation: Examples | None) -
             break
     network.load_state_dict(best)
     return trained
+
+
+Step = Callable[[Tensor], Tensor]  # rows of a batch -> its loss before the step
+
+
+def _steps(network: nn.Module, regressors: Tensor, labels: Tensor, settings: Settings) -> Step:
+    """Make the function that takes a step of Adam on the mean squared error of a batch."""
+    learned = [one for one in network.parameters() if one.requires_grad]
+    on_gpu = regressors.is_cuda
+    optimizer = torch.optim.Adam(learned, lr=settings.learning_rate, eps=1e-7, capturable=on_gpu)
+
+    def take_step(batch: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = torch.mean(torch.square(network(regressors[batch])[:, 0] - labels[batch]))
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        optimizer.step()
+        return loss.detach()
+
+    if on_gpu and len(labels) >= settings.batch_size:
+        return _recorded(take_step, network, optimizer, settings.batch_size)
+    return take_step
+
+
+def _recorded(take_step: Step, network: nn.Module, optimizer: torch.optim.Adam, batch_size: int) -> Step:
+    """Record the step of a full batch as a CUDA graph, and replay it.
+
+    A step is some hundred small kernels, and starting them one by one takes several times as long as they
+    run. Numbers are those of unrecorded steps; a last batch that is shorter takes one of those.
+    """
+    rows = torch.arange(batch_size, device=next(network.parameters()).device)
+    before = copy.deepcopy(network.state_dict())
+    aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):  # what is made in a first step only must not be recorded
+        for _ in range(3):
+            take_step(rows)
+    torch.cuda.current_stream().wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = take_step(rows)
+    network.load_state_dict(before)  # the first steps have not been
+    with torch.no_grad():
+        for state in optimizer.state.values():
+            for value in state.values():
+                value.zero_()
+
+    def replay(batch: Tensor) -> Tensor:
+        if len(batch) < batch_size:
+            return take_step(batch)
+        rows.copy_(batch)
+        graph.replay()
+        return loss
+
+    return replay

@@ -120,7 +120,13 @@ def patients() -> dict[str, str]:
 def paper_records(seed: int = 2025) -> tuple[list[str], list[str]]:
     """Split whole records as the paper did: 42 to train on, 11 to test on.
 
-    The paper does not say which; this permutation comes nearest to its linear row.
+    The paper does not say which. This permutation is drawn with its seed, and is one among many that
+    come near its linear row; none that was tried gives all of its digits.
+
+    Parameters
+    ----------
+    seed : int, default=2025
+        Of the permutation of the records.
 
     Examples
     --------

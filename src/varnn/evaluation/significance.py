@@ -1,7 +1,8 @@
 """Losses of two models on the same rows -> whether chance may explain their difference, by two tests.
 
 Both respect time order: the Diebold-Mariano test by a long-run variance, the paired bootstrap by resampling
-blocks of rows.
+blocks of rows. A model that was trained from several seeds may bring the losses of each: both then ask about
+its mean over all trainings there could be, and count the spread between those at hand as chance, too.
 """
 
 from dataclasses import dataclass
@@ -48,8 +49,10 @@ def difference(first: FloatArray, second: FloatArray) -> Difference:
 
     Parameters
     ----------
-    first, second : array of shape (N,)
-        Losses of the two models on the same rows, in time order.
+    first : array of shape (N,) or (S, N)
+        Losses of the first model on N rows in time order; of S trainings, where it was trained from S seeds.
+    second : array of shape (N,)
+        Losses of the second model on the same rows.
 
     Returns
     -------
@@ -84,10 +87,16 @@ def diebold_mariano(first: FloatArray, second: FloatArray) -> float:
     neighbouring rows are correlated; the statistic has the small-sample correction of Harvey,
     Leybourne and Newbold and is read from a t distribution.
 
+    Losses of several trainings are averaged row by row; the variance of their mean over seeds is added to
+    that over rows, and the degrees of freedom are Welch's and Satterthwaite's of the sum. Three seeds that
+    differ much hence prove little, however many rows there are.
+
     Parameters
     ----------
-    first, second : array of shape (N,)
-        Losses of the two models on the same rows, in time order.
+    first : array of shape (N,) or (S, N)
+        Losses of the first model on N rows in time order; of S trainings, where it was trained from S seeds.
+    second : array of shape (N,)
+        Losses of the second model on the same rows.
 
     Returns
     -------
@@ -105,6 +114,9 @@ def diebold_mariano(first: FloatArray, second: FloatArray) -> float:
     W. K. Newey and K. D. West, "A simple, positive semi-definite, heteroskedasticity and autocorrelation
     consistent covariance matrix", Econometrica 55 (1987), 703-708.
 
+    F. E. Satterthwaite, "An approximate distribution of estimates of variance components", Biometrics
+    Bulletin 2 (1946), 110-114.
+
     Examples
     --------
     >>> import numpy as np
@@ -114,18 +126,24 @@ def diebold_mariano(first: FloatArray, second: FloatArray) -> float:
     >>> diebold_mariano(losses[0], losses[1] + 0.5) < 1e-6
     True
     """
-    difference = np.asarray(first, dtype=np.float64) - second
+    trainings = np.atleast_2d(np.asarray(first, dtype=np.float64))
+    difference = trainings.mean(axis=0) - second
     count = len(difference)
     centred = difference - difference.mean()
     lags = round(count ** (1 / 3))
-    variance = centred @ centred / count
+    long_run = centred @ centred / count
     for lag in range(1, min(lags, count - 1) + 1):
-        variance += 2 * (1 - lag / (lags + 1)) * (centred[lag:] @ centred[:-lag]) / count
+        long_run += 2 * (1 - lag / (lags + 1)) * (centred[lag:] @ centred[:-lag]) / count
+    over_rows = max(0.0, long_run) / max(1, count - 1)  # Harvey's correction: n - 1 for n
+    over_seeds = trainings.mean(axis=1).var(ddof=1) / len(trainings) if len(trainings) > 1 else 0.0
+    variance = over_rows + over_seeds
     if variance <= 0:
         return 1.0 if abs(difference.mean()) == 0 else 0.0
-    correction = np.sqrt((count - 1) / count)
-    statistic = correction * difference.mean() / np.sqrt(variance / count)
-    return float(2 * stats.t.sf(abs(statistic), df=count - 1))
+    freedom = over_rows**2 / max(1, count - 1)
+    if over_seeds > 0:
+        freedom += over_seeds**2 / (len(trainings) - 1)
+    statistic = abs(difference.mean()) / np.sqrt(variance)
+    return float(2 * stats.t.sf(statistic, df=variance**2 / freedom))
 
 
 def paired_bootstrap(
@@ -134,12 +152,14 @@ def paired_bootstrap(
     """Paired circular block bootstrap: an interval for mean(first) / mean(second) - 1.
 
     Blocks of about n^(1/3) * 4 neighbouring rows are drawn together, from both models alike; the last rows
-    are followed by the first.
+    are followed by the first. Where there are several trainings, as many of them are drawn as there are.
 
     Parameters
     ----------
-    first, second : array of shape (N,)
-        Losses of the two models on the same rows, in time order.
+    first : array of shape (N,) or (S, N)
+        Losses of the first model on N rows in time order; of S trainings, where it was trained from S seeds.
+    second : array of shape (N,)
+        Losses of the second model on the same rows.
     draws : int, default 2000
         Resamples.
     level : float, default 0.95
@@ -175,12 +195,20 @@ def _interval(ratios: DoubleArray, level: float) -> tuple[float, float]:
 
 def _resampled_ratios(first: FloatArray, second: FloatArray, *, draws: int, seed: int) -> DoubleArray:
     """Ratios mean(first) / mean(second) - 1 in each resample of blocks, (draws,)."""
-    count = len(first)
+    count = len(second)
     block = max(1, min(count, round(4 * count ** (1 / 3))))
-    # Sums of every block, circularly, from cumulated sums: a resample is then a sum of a few numbers.
-    sums = [_circular_sums(np.asarray(one, dtype=np.float64), block) for one in (first, second)]
-    starts = np.random.default_rng(seed).integers(0, count, size=(draws, -(-count // block)))
-    return np.asarray(_ratio(sums[0][starts].sum(axis=1), sums[1][starts].sum(axis=1)) - 1)
+    generator = np.random.default_rng(seed)
+    starts = generator.integers(0, count, size=(draws, -(-count // block)))
+
+    def resampled(losses: FloatArray) -> DoubleArray:
+        # Sums of every block, circularly, from cumulated sums: a resample is then a sum of a few numbers.
+        return np.asarray(_circular_sums(np.asarray(losses, dtype=np.float64), block)[starts].sum(axis=1))
+
+    above = np.stack([resampled(one) for one in np.atleast_2d(first)])  # (trainings, draws)
+    if len(above) > 1:
+        drawn = generator.integers(0, len(above), size=above.shape)
+        above = np.take_along_axis(above, drawn, axis=0)
+    return np.asarray(_ratio(above.mean(axis=0), resampled(second)) - 1)
 
 
 def _ratio(above: Any, below: Any) -> Any:

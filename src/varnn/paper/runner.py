@@ -8,6 +8,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,7 @@ class Cache:
     def put(self, job: Job, outcome: Outcome) -> None:
         """Keep an outcome; the JSON is written last, so that it stands for both files."""
         np.save(self.folder / f"{job.key}.npy", outcome.squared)
-        numbers = {name: getattr(outcome, name) for name in ("train", "test", "seconds", "epochs")}
+        numbers = {name: getattr(outcome, name) for name in ("train", "test", "seconds", "epochs", "made")}
         text = json.dumps({"job": str(job), "outcome": numbers})
         write_atomically(self.folder / f"{job.key}.json", text.encode())
 
@@ -47,6 +48,7 @@ def run_all(
     cache: Cache,
     *,
     workers: int | None = None,
+    device: str = "cpu",
     on_done: Callable[[Job, Outcome], None] | None = None,
 ) -> Outcomes:
     """Outcome of every job.
@@ -58,7 +60,10 @@ def run_all(
     cache : Cache
         Where finished outcomes are kept and looked for.
     workers : int or None, default=None
-        Processes; by default one per core. Each keeps to one thread.
+        Processes; by default one per core. Each keeps to one thread, but for forests, which grow on the
+        cores that are left where there are fewer processes than cores.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where recurrent networks are trained.
     on_done : callable or None, default=None
         Called for each outcome as it comes, cached ones first.
     """
@@ -74,14 +79,16 @@ def run_all(
                 on_done(job, found)
     if not open_jobs:
         return outcomes
-    count = min(workers or os.cpu_count() or 1, len(open_jobs))
+    cores = os.cpu_count() or 1
+    count = min(workers or cores, len(open_jobs))
+    run_one = partial(run, threads=max(1, cores // count), device=device)
     # A fresh interpreter per worker: a forked one would inherit the parent's thread pools.
     context = multiprocessing.get_context("spawn")
     with (
         _single_threaded(),
         ProcessPoolExecutor(count, mp_context=context, initializer=_quiet_worker) as pool,
     ):
-        pending: dict[Future[Outcome], Job] = {pool.submit(run, job): job for job in open_jobs}
+        pending: dict[Future[Outcome], Job] = {pool.submit(run_one, job): job for job in open_jobs}
         try:
             while pending:
                 done, _ = wait(pending, return_when=FIRST_COMPLETED)

@@ -10,8 +10,8 @@ from varnn import datasets
 from varnn.evaluation import ProtocolName
 from varnn.evaluation.significance import diebold_mariano, paired_bootstrap
 from varnn.network.cell import VARIANTS
-from varnn.paper.jobs import STATIC, Job, Outcome
-from varnn.paper.plan import BEYOND, LAG_SETS, LAGGED, PROTOCOLS, RECURRENT, Scope, ablation_settings
+from varnn.paper.jobs import RECURRENT, STATIC, Job, Outcome
+from varnn.paper.plan import BEYOND, LAG_SETS, LAGGED, PROTOCOLS, Scope, ablation_settings
 from varnn.paper.published import TITLES, Verdict, published, verdict
 from varnn.paper.runner import Outcomes
 

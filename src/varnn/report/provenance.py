@@ -16,7 +16,7 @@ def provenance() -> dict[str, str]:
     ['date', 'machine', 'numpy']
     """
     facts = {"date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), "python": platform.python_version()}
-    for package in ("varnn", "numpy", "scikit-learn", "torch"):
+    for package in ("varnn", "numpy", "scikit-learn", "torch", "numba"):
         try:
             facts[package] = version(package)
         except PackageNotFoundError:
