@@ -99,9 +99,8 @@ def test_its_tables_hold_the_printed_figures_and_agree_with_the_results() -> Non
             if (one["dataset"], one["model"], one["protocol"]) == ("appliances", variant, "paper")
             and not one["setting"]
         }
-        assert figures[2:] == pytest.approx(
-            [means["train"], means["test"]], rel=0.04
-        )  # one seed beside three
+        # One seed beside the mean of three.
+        assert figures[2:] == pytest.approx([means["train"], means["test"]], rel=0.04)
 
 
 def test_its_words_hold_figures_of_the_results_and_links_that_lead_somewhere() -> None:

@@ -77,10 +77,8 @@ def figures() -> list[dict[str, Any]]:
         # No name of a version in the file: the same picture is the same bytes.
         pyplot.figure(number).savefig(drawn, format="png", dpi=100, metadata={"Software": None})
         png = base64.b64encode(drawn.getvalue()).decode()
-        text = ["<Figure>"]
-        outputs.append(
-            {"data": {"image/png": png, "text/plain": text}, "metadata": {}, "output_type": "display_data"}
-        )
+        data = {"image/png": png, "text/plain": ["<Figure>"]}
+        outputs.append({"data": data, "metadata": {}, "output_type": "display_data"})
     pyplot.close("all")
     return outputs
 
