@@ -62,7 +62,7 @@ def reproduce(
     else:
         with jobs_bar(len(jobs)) as on_done:
             outcomes = run_all(jobs, cache, workers=workers, on_done=on_done)
-    command = " ".join(["python -m benchmarks", *sys.argv[1:]])
+    command = " ".join(["varnn", *sys.argv[1:]])
     seconds = sum(one.seconds for one in outcomes.values())  # of all jobs, those from the cache included
     findings = gather(scope, outcomes, command=command, seconds=seconds, note=note)
     paths = writer.write(findings, output)

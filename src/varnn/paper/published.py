@@ -27,8 +27,13 @@ def published() -> dict[str, Any]:
 class Verdict:
     """How a figure of ours compares with a printed one."""
 
-    word: str  # "equal", "within spread", "better", "differs" or "not printed"
+    word: str  # "equal", "within spread", "lower", "higher" or "not printed"
     difference: float | None  # ours / printed - 1
+
+    @property
+    def agrees(self) -> bool:
+        """Whether ours is the printed figure, as far as digits and seeds can tell."""
+        return self.word in ("equal", "within spread")
 
     def __str__(self) -> str:
         if self.difference is None or self.word == "equal":
@@ -40,15 +45,15 @@ def verdict(printed: float | None, mean: float, spread: float = 0.0, *, digits: 
     """Compare a mean and its spread over seeds with a printed figure.
 
     ``equal`` means equal to every printed digit; ``within spread``: the printed figure lies within two
-    standard deviations of our seeds (the paper used one seed). Otherwise ours is ``better`` (lower) or
-    ``differs`` (higher).
+    standard deviations of our seeds (the paper used one seed). Otherwise ours is ``lower`` or ``higher``:
+    either way it is not the printed figure.
 
     Examples
     --------
     >>> str(verdict(0.00657, 0.0065713)), str(verdict(0.00328, 0.00319, 0.0001))
     ('equal', 'within spread (-3%)')
     >>> str(verdict(0.00328, 0.00299, 0.00002)), str(verdict(0.001, 0.002)), str(verdict(None, 1.0))
-    ('better (-9%)', 'differs (+100%)', 'not printed')
+    ('lower (-9%)', 'higher (+100%)', 'not printed')
     """
     if printed is None:
         return Verdict("not printed", None)
@@ -58,4 +63,4 @@ def verdict(printed: float | None, mean: float, spread: float = 0.0, *, digits: 
         return Verdict("equal", difference)
     if abs(mean - printed) <= 2 * spread:
         return Verdict("within spread", difference)
-    return Verdict("better" if mean < printed else "differs", difference)
+    return Verdict("lower" if mean < printed else "higher", difference)

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,6 +24,28 @@ def provenance() -> dict[str, str]:
             facts[package] = "not installed"
     facts["machine"] = f"{platform.system()} {platform.machine()}, {_processor()}"
     return facts
+
+
+def checkout_commit() -> str:
+    """Name the commit of the checkout that this package runs from; empty outside a checkout.
+
+    Examples
+    --------
+    >>> checkout_commit() == "" or len(checkout_commit().split()[0]) >= 7
+    True
+    """
+    folder = Path(__file__).parent.parent
+
+    def git(*words: str) -> str:
+        ran = subprocess.run(("git", "-C", str(folder), *words), capture_output=True, text=True, check=True)
+        return ran.stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", str(Path(__file__)))  # an environment inside another checkout
+        commit = git("rev-parse", "--short", "HEAD")
+        return f"{commit} with changes" if git("status", "--porcelain", "--", str(folder)) else commit
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def _processor() -> str:
