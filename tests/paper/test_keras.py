@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # which is here anyway; to be said before keras is imported
 pytest.importorskip("keras", reason="the Keras layer needs varnn[keras]")
@@ -164,9 +165,9 @@ def test_trained_by_fit_it_beats_a_network_without_memory() -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_keras_file_gives_the_same_predictions(variant: Variant, tmp_path: Path) -> None:
+    sizes: dict[str, Any] = {"units": np.int64(7), "memory_size": np.int64(4)}
     layer = VARNN(
-        7,
-        4,
+        **sizes,
         accumulate=variant.startswith("ARM"),
         activation_memory=variant.endswith("+AM"),
         activation="elu",
@@ -179,6 +180,7 @@ def test_a_keras_file_gives_the_same_predictions(variant: Variant, tmp_path: Pat
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(again.predict(seen, verbose=0), model.predict(seen, verbose=0))
+    assert again.get_layer("memory").window == 5
     assert again.get_layer("memory").get_config() == layer.get_config()
     assert VARNN.from_config(layer.get_config()).get_config() == layer.get_config()
 
@@ -195,7 +197,7 @@ def test_a_network_trained_here_runs_in_keras_and_back(variant: Variant, scale: 
     predicted = model.fitted_.pipeline.scaling.restore(computed(layer, *seen))[:, 0]
     there = model.predict(panel)
     np.testing.assert_allclose(predicted, there[window_ends(panel, 4)], rtol=1e-5, atol=1e-5)
-    again = to_regressor(layer, panel, window=4, scale=scale)
+    again = to_regressor(layer, panel, scale)
     np.testing.assert_array_equal(again.predict(panel), there)
     assert again.fitted_.fingerprint == model.fitted_.fingerprint
 
@@ -209,6 +211,7 @@ def test_a_layer_trained_in_keras_streams_and_is_saved_as_a_regressor(tmp_path: 
     regressor = to_regressor(layer, panel)
     in_keras = scaling.restore(model.predict(seen, verbose=0))[:, 0]
     np.testing.assert_allclose(regressor.predict(panel)[4:], in_keras, atol=1e-5)
+    assert np.isfinite(regressor.predict(panel.inputs[:3])).all()  # in closed loop, after the training rows
     regressor.save(tmp_path / "model.varnn")
     live = varnn.load(tmp_path / "model.varnn").stream()
     streamed = []
@@ -275,7 +278,9 @@ def test_models_and_layers_without_a_counterpart_are_refused() -> None:
     ):
         with pytest.raises(ConfigError, match="the paper's network alone"):
             from_regressor(model.fit(panel))
-    with pytest.raises(DataError, match="as many inputs as its rows, 3; it has none yet"):
+    with pytest.raises(NotFittedError):
+        from_regressor(VARNNRegressor.paper())
+    with pytest.raises(DataError, match="of inputs the layer has none yet, the panel 3"):
         to_regressor(VARNN(4), panel)
     layer = VARNN(4, memory_activation="sigmoid")
     layer.build([(None, 5, 3), (None, 4)])

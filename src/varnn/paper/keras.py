@@ -8,6 +8,7 @@ float32 on two of them), so it runs on all three; its oracle is `varnn.network.c
 from typing import Any, cast
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from varnn._types import FloatArray
 from varnn.data.panel import Panel
@@ -85,14 +86,14 @@ class VARNN(keras.layers.Layer):  # type: ignore[misc]  # Keras ships no types
         for name, size in sizes.items():
             if not isinstance(size, int | np.integer) or size < 1:
                 raise ConfigError(f"{name} must be a whole number, at least 1; got {size!r}.")
-        self.units, self.memory_size = units, memory_size
+        self.units, self.memory_size = int(units), memory_size and int(memory_size)
         self.accumulate, self.activation_memory = accumulate, activation_memory
         self.activation = keras.activations.get(activation)
         self.memory_activation = keras.activations.get(memory_activation)
 
     def build(self, input_shape: Any) -> None:
         """Make the matrices, for windows of as many inputs as these."""
-        _, n_inputs = _window_of(input_shape)
+        self.window, n_inputs = _window_of(input_shape)
         self.cell = Architecture(
             n_inputs=n_inputs,
             hidden_size=self.units,
@@ -189,6 +190,7 @@ def from_regressor(model: VARNNRegressor) -> VARNN:
     >>> from_regressor(model)(window).shape == label.shape
     True
     """
+    check_is_fitted(model, "fitted_")
     fitted, cell = model.fitted_, model.fitted_.architecture
     alone = fitted.pipeline.takes_rows_as_they_are and fitted.adaptation is None and fitted.n_members == 1
     if not alone or cell.residual != "projected" or cell.horizon != 1:
@@ -203,8 +205,8 @@ def from_regressor(model: VARNNRegressor) -> VARNN:
     return layer
 
 
-def to_regressor(layer: VARNN, panel: Panel, window: int = 5, scale: Scale = "minmax") -> VARNNRegressor:
-    """Give a layer as a fitted regressor, to predict, stream and save with.
+def to_regressor(layer: VARNN, panel: Panel, scale: Scale = "minmax") -> VARNNRegressor:
+    """Give a layer as a fitted regressor, of the window it was built for: to predict, stream and save with.
 
     ``panel`` holds the rows it was trained on, in their own units; ``scale`` says how it saw them.
 
@@ -218,10 +220,8 @@ def to_regressor(layer: VARNN, panel: Panel, window: int = 5, scale: Scale = "mi
     """
     n_inputs = layer.cell.n_inputs if layer.built else "none yet"
     if n_inputs != panel.n_inputs:
-        raise DataError(
-            f"the layer must have as many inputs as its rows, {panel.n_inputs}; it has {n_inputs}. Give the "
-            "rows that it was trained on."
-        )
+        was = f"layer has {n_inputs}, the panel {panel.n_inputs}"
+        raise DataError(f"the rows must be those the layer was trained on; of inputs the {was}.")
     cell, activation = layer.cell, keras.activations.serialize(layer.activation)
     if activation != "relu" or cell.memory_activation not in ("relu", "tanh"):
         raise ConfigError(
@@ -230,19 +230,19 @@ def to_regressor(layer: VARNN, panel: Panel, window: int = 5, scale: Scale = "mi
         )
     variant = ("ARM" if cell.accumulate else "RM") + ("+AM" if cell.activation_memory else "")
     same = {name: getattr(cell, name) for name in ("hidden_size", "memory_size", "memory_activation")}
-    model = VARNNRegressor.paper(cast(Variant, variant), window=window, scale=scale, **same)
+    model = VARNNRegressor.paper(cast(Variant, variant), window=layer.window, scale=scale, **same)
     pipeline = FeaturePipeline.fit(panel, None, scale=scale, fill=model.fill)
     model.fitted_ = Fitted(
         architecture=cell,
         weights=Weights(*(one[None].astype(np.float32) for one in layer.get_weights())),
         pipeline=pipeline,
-        window=window,
+        window=layer.window,
         input_names=panel.input_names,
         target_name=panel.target_name,
         time_name=panel.time_name,
         series_name=panel.series_name,
         label_range=(float(np.nanmin(panel.target)), float(np.nanmax(panel.target))),
-        last_rows=last_rows_of(panel, pipeline, window + 1),
+        last_rows=last_rows_of(panel, pipeline, layer.window + 1),
         training=TrainingRecord(rows=len(panel), series=panel.n_series),
     )
     model.forecaster_, model.history_, model.n_features_in_ = None, [], panel.n_inputs
