@@ -50,7 +50,7 @@ format: .venv/installed
 .venv-peers/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv-peers
 	$(PEERS)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock \
-		tensorflow-cpu==2.21.0 keras==3.15.1
+		tensorflow-cpu==2.21.0
 	$(PEERS)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 

@@ -12,7 +12,7 @@ def run(code: str) -> str:
 
 
 def test_import_is_light() -> None:
-    heavy = ("torch", "pandas", "matplotlib", "sklearn", "pyarrow", "polars", "typer")
+    heavy = ("torch", "keras", "pandas", "matplotlib", "sklearn", "pyarrow", "polars", "typer")
     loaded = run(f"import sys, varnn; print([one for one in {heavy} if one in sys.modules])")
     assert loaded.strip() == "[]"
 
