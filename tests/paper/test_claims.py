@@ -1,4 +1,4 @@
-"""Claims: every one with figures, every figure from the committed results, verdicts that can go either way."""
+"""Claims: every one with figures from the committed results, and verdicts that can go either way."""
 
 import re
 from pathlib import Path

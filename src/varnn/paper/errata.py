@@ -1,8 +1,8 @@
 """What a reader of the paper's tables should know, each point with the figures that show it.
 
 No figure here is typed in: every erratum is a function of the printed figures and of our outcomes, and is
-left out when the outcomes it needs were not run. Where a slip has an innocent cause, or the evidence two sides,
-both are said.
+left out when the outcomes it needs were not run. Where a slip has an innocent cause, or the evidence two
+sides, both are said.
 """
 
 from collections.abc import Callable
@@ -119,8 +119,9 @@ def _test_selection(scope: Scope, outcomes: Outcomes) -> list[Erratum]:
         minimum = float(np.mean([min(curve) for curve in curves]))
         typical = float(np.mean([np.median(curve[len(curve) // 2 :]) for curve in curves]))
         parts.append(
-            f"{TITLES[dataset]} {minimum:.6f} at its best epoch on the test part, {typical:.6f} in a typical "
-            f"late one ({typical / minimum - 1:+.0%}), {honest:.6f} where a validation part of its own picks"
+            f"{TITLES[dataset]} {minimum:.6f} at its best epoch on the test part, {typical:.6f} in a "
+            f"typical late one ({typical / minimum - 1:+.0%}), {honest:.6f} where a validation part of its "
+            "own picks"
         )
     if not parts:
         return []
@@ -133,11 +134,9 @@ def _test_selection(scope: Scope, outcomes: Outcomes) -> list[Erratum]:
             "The test part appears to pick the epoch",
             "Early stopping on validation error, with an 80/20 train/test split and no other part named.",
             f"RM: {'; '.join(parts)}. For it speaks that the printed {figure:.5f} on Appliances is what "
-            f"picking "
-            f"on the test part gives; against it, that the validation floor named for the same model and "
-            f"data "
-            f"({floor:.4f}, appendix B) is another figure than that test error. We cannot tell; the table's "
-            "protocol column says which is which.",
+            "picking on the test part gives; against it, that the validation floor named for the same "
+            f"model and data ({floor:.4f}, appendix B) is another figure than that test error. We cannot "
+            "tell; the table's protocol column says which is which.",
         )
     ]
 
@@ -153,11 +152,9 @@ def _interpolation(scope: Scope, outcomes: Outcomes) -> list[Erratum]:
         Erratum(
             "Gaps are filled from both sides (Beijing)",
             "Missing values are filled per station after scaling.",
-            "The printed linear rows come out with linear interpolation, target included: "
-            f"{targets:.1%} of the targets and {cells:.1%} of the inputs then carry values from later "
-            f"hours, which "
-            "a live predictor would not have, and made-up targets are scored. This does not show a leak "
-            "across "
+            f"The printed linear rows come out with linear interpolation, target included: {targets:.1%} of "
+            f"the targets and {cells:.1%} of the inputs then carry values from later hours, which a live "
+            "predictor would not have, and made-up targets are scored. This does not show a leak across "
             f"the split: with every part interpolated by itself the linear row has {by_part[0]} and ARX as "
             f"published {by_part[1]}, the same digits.",
         )
@@ -184,11 +181,9 @@ def _past_labels(scope: Scope, outcomes: Outcomes) -> list[Erratum]:
         Erratum(
             "The recurrent rows see no past label",
             "RNN, LSTM and GRU consume covariate steps; VARNN, ARX and NARX see the labels before the "
-            "predicted "
-            "one as well.",
+            "predicted one as well.",
             f"Honest test error with those labels as one more input, and without: {'; '.join(parts)}. Most "
-            f"of "
-            "the gap to the recurrent rows is what they are shown, not how they are built.",
+            "of the gap to the recurrent rows is what they are shown, not how they are built.",
         )
     ]
 
@@ -209,12 +204,9 @@ def _recurrent_reading(scope: Scope, outcomes: Outcomes) -> list[Erratum]:
             "What the recurrent rows are fed",
             "w-1 covariate steps, and relu in all networks.",
             f"Mean distance of our test figures from print over {best['rows']} rows: {', '.join(said)}. The "
-            f"reading "
-            f"{'with' if best['sees x_t'] == 'yes' else 'without'} x_t and with {best['activation']} fits "
-            f"best, so "
-            "print looks as if the current inputs were shown as well. On BIDMC no reading comes near, as "
-            "its split "
-            "is not known.",
+            f"reading {'with' if best['sees x_t'] == 'yes' else 'without'} x_t and with "
+            f"{best['activation']} fits best, so print looks as if the current inputs were shown as well. "
+            "On BIDMC no reading comes near, as its split is not known.",
         )
     ]
 
@@ -238,8 +230,7 @@ def _trees(scope: Scope, outcomes: Outcomes) -> list[Erratum]:
             "The forests look like 100 trees, not 500 (Appliances)",
             f"500 trees; {'; '.join(printed)}.",
             f"{'; '.join(said)}. Training errors, which hardly depend on the seed, tell; scikit-learn's "
-            f"default "
-            "is 100.",
+            "default is 100.",
         )
     ]
 
@@ -250,11 +241,9 @@ def _memory_size(scope: Scope, outcomes: Outcomes) -> list[Erratum]:
         Erratum(
             "The memory is not always small",
             'The complexity section takes m << k "in practice".',
-            f"True of Beijing (m = d = 9) and nearly of Appliances (27). On BIDMC the default is m = d = "
-            f"375, "
-            f"and so is the best m in print ({best}), above k = {hidden}. Table 1 counts BIDMC's three "
-            f"channels as "
-            "3 features, while the model sees 375 inputs.",
+            "True of Beijing (m = d = 9) and nearly of Appliances (27). On BIDMC the default is m = d = "
+            f"375, and so is the best m in print ({best}), above k = {hidden}. Table 1 counts BIDMC's three "
+            "channels as 3 features, while the model sees 375 inputs.",
         )
     ]
 

@@ -76,17 +76,16 @@ class Findings:
         words = [one.word for one in compared]
         agree = sum(one.agrees for one in compared)
         fair = [
-            f"{line['data set']} {line['difference']:+.0%} ({line['seeds']} seeds, "
-            f"p = {line['p (Diebold-Mariano)']:.2g})"
+            f"{line['data set']} {line['difference']:+.0%} ({line['seeds']} seeds, p = "
+            f"{line['p (Diebold-Mariano)']:.2g})"
             for line in self.significance
             if line["model"] == "RM"
         ]
         left = f" Honestly measured, RM against a correct linear ARX: {'; '.join(fair)}." if fair else ""
         return (
             f"Of {len(compared)} printed figures, train and test, {agree} agree ({words.count('equal')} in "
-            f"every "
-            f"digit, {words.count('within spread')} within the spread of our seeds), ours are lower in "
-            f"{words.count('lower')} and higher in {words.count('higher')}.{left}"
+            f"every digit, {words.count('within spread')} within the spread of our seeds), ours are lower "
+            f"in {words.count('lower')} and higher in {words.count('higher')}.{left}"
         )
 
 
@@ -155,9 +154,9 @@ def as_report(findings: Findings) -> Report:
     """Give one self-contained page."""
     report = Report(
         "The VARNN paper, reproduced",
-        "Every printed figure beside ours, under the paper's protocol (best epoch read on the test part) and "
-        "an honest one (64/16/20, chosen on validation). Mean squared error in min-max units of the training "
-        "target.",
+        "Every printed figure beside ours, under the paper's protocol (best epoch read on the test part) "
+        "and an honest one (64/16/20, chosen on validation). Mean squared error in min-max units of the "
+        "training target.",
         findings.summary,
     )
     report.add_points(
@@ -185,16 +184,13 @@ def _tables(findings: Findings) -> list[Table]:
         columns = ["model", "train: paper", "ours", "", "test: paper", "ours", "", "honest test", "note"]
         note = (
             "Paper protocol, then the honest test error beside it. ± is one standard deviation over seeds. "
-            "As "
-            "published: without y[t-1]. Past labels too: the recurrent rows of the paper see inputs only; "
-            "these "
-            "see the labels before the predicted one as well, as VARNN does."
+            "As published: without y[t-1]. Past labels too: the recurrent rows of the paper see inputs "
+            "only; these see the labels before the predicted one as well, as VARNN does."
         )
         tables.append((f"Tables 2 and 3: {TITLES[dataset]}", note, columns, rows))
     note = (
         "Honest test rows, against ARX with y[t-1]. The difference is that of the mean over seeds; its "
-        "interval "
-        "(bootstrap) and both p values count the spread over rows and over seeds."
+        "interval (bootstrap) and both p values count the spread over rows and over seeds."
     )
     tables += _dictionaries("Against a correct ARX", note, findings.significance)
     if findings.ablations:
@@ -213,8 +209,7 @@ def _tables(findings: Findings) -> list[Table]:
         tables.append(("Ablations", "Test error, paper protocol, learning rate 0.001.", columns, rows))
     note = (
         "The paper says 500 trees; scikit-learn's default is 100. Paper protocol, lags as published. Only "
-        "500 "
-        "trees tell on Appliances; a verdict compares with print."
+        "500 trees tell on Appliances; a verdict compares with print."
     )
     tables += _dictionaries("Forests: 100 trees or 500", note, findings.forests)
     note = (
@@ -227,10 +222,9 @@ def _tables(findings: Findings) -> list[Table]:
     )
     tables += _dictionaries("Which reading fits print best", note, readings_summary(findings.readings))
     note = (
-        "Whole records in 100 random orders (seeds 1 to 100; RM: 1 to 10), 42 to train on and 11 to test on, "
-        "paper protocol. The choice of records moves every figure more than any model does, so a printed "
-        "figure "
-        "inside the spread is all that can be found."
+        "Whole records in 100 random orders (seeds 1 to 100; RM: 1 to 10), 42 to train on and 11 to test "
+        "on, paper protocol. The choice of records moves every figure more than any model does, so a "
+        "printed figure inside the spread is all that can be found."
     )
     tables += _dictionaries("BIDMC: random splits of the records", note, findings.splits)
     note = "One step of a batch of 128, 128 hidden units, forward only, one thread, timed in turns."

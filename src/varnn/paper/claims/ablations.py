@@ -77,8 +77,8 @@ def memory_helps(figures: Figures) -> list[Claim]:
         ]
         facts += [max(rm, arm) < 0.75 * none, max(epochs[1:]) < epochs[0]]
         words[name] = (
-            f"test error {number(none)} without, {number(rm)} RM, {number(arm)} ARM; epochs until within "
-            f"5 % of the best without: {epochs[0]:.0f}, {epochs[1]:.0f}, {epochs[2]:.0f}"
+            f"test error {number(none)} without, {number(rm)} RM, {number(arm)} ARM; epochs until within 5 "
+            f"% of the best without: {epochs[0]:.0f}, {epochs[1]:.0f}, {epochs[2]:.0f}"
         )
         share = (none - rm) / (none - arm)
         most += [share > 0.5, 1 - arm / rm < 0.05]
@@ -94,8 +94,7 @@ def memory_helps(figures: Figures) -> list[Claim]:
         Claim(
             "Ablations, Figure 3",
             "RM alone already delivers most of the improvement, while ARM yields marginal additional gains "
-            "and "
-            "stability",
+            "and stability",
             f"{each(parts)}. Marginal: less than 5 %",
             judge(*most),
         ),
@@ -122,8 +121,8 @@ def projection_helps(figures: Figures) -> list[Claim]:
     return [
         Claim(
             "Ablations, Figure 4",
-            "projecting the residual consistently outperforms the scalar variant: 17.5% lower on Appliances, "
-            "98.1% on BIDMC HR, 65.0% on PM2.5",
+            "projecting the residual consistently outperforms the scalar variant: 17.5% lower on "
+            "Appliances, 98.1% on BIDMC HR, 65.0% on PM2.5",
             f"Best projected memory below a scalar one: {each(words)}",
             judge(*facts),
         ),
@@ -201,8 +200,7 @@ def variants_on_beijing(figures: Figures) -> list[Claim]:
             place,
             "RM+AM improves training convergence but validation loss remains noisy",
             f"Training error RM {number(train['RM'])}, RM+AM {number(train['RM+AM'])}; mean step between "
-            f"the last "
-            f"25 epochs: {steps}",
+            f"the last 25 epochs: {steps}",
             judge(train["RM+AM"] < train["RM"], restless["RM+AM"] >= restless["ARM"]),
         ),
         Claim(

@@ -32,13 +32,10 @@ def claims_page(found: Sequence[Claim]) -> str:
         f"Of {len(found)} claims {counts['holds']} hold, {counts['in part']} hold in part and "
         f"{counts['does not hold']} do not. The words are the paper's; every figure is computed from "
         "[outcomes.csv](outcomes.csv), [epochs.csv](epochs.csv) and the printed tables by `varnn "
-        "reproduce`, and so "
-        "is every verdict: a claim is split into facts (on each data set, say), and holds in part where "
-        "some of "
-        "them do. Mean squared errors in min-max units, means over seeds, paper protocol where nothing else "
-        "is "
-        "said. A claim is about the paper's own tables first: where it is true of them and not of a fair "
-        "comparison, both are said.",
+        "reproduce`, and so is every verdict: a claim is split into facts (on each data set, say), and "
+        "holds in part where some of them do. Mean squared errors in min-max units, means over seeds, "
+        "paper protocol where nothing else is said. A claim is about the paper's own tables first: where "
+        "it is true of them and not of a fair comparison, both are said.",
         "",
         "| where | the paper's words | measured | verdict |",
         "|---|---|---|---|",

@@ -36,8 +36,7 @@ def lowest(figures: Figures) -> Claim:
         facts += [ours < error, honest < min(arx, naive)]
         words[name] = (
             f"best variant {number(ours)}, best of {rival} {number(error)}, honestly {number(honest)} "
-            f"against "
-            f"ARX {number(arx)} and persistence {number(naive)}"
+            f"against ARX {number(arx)} and persistence {number(naive)}"
         )
     return Claim(
         "Results", "consistently achieves the lowest test MSE across all datasets", each(words), judge(*facts)
@@ -57,8 +56,8 @@ def reductions(figures: Figures) -> list[Claim]:
             Claim(
                 f"Results, {TITLES[name]}",
                 words,
-                f"In print {percent(from_print)}. Ours: {percent(against['as-published'])} below ARX without "
-                f"y[t-1], {percent(against['correct'])} below ARX with it",
+                f"In print {percent(from_print)}. Ours: {percent(against['as-published'])} below ARX "
+                f"without y[t-1], {percent(against['correct'])} below ARX with it",
                 judge(abs(against["as-published"] - claimed) < 0.1, against["correct"] > 0.3),
             )
         )
@@ -95,8 +94,7 @@ def static_underperforms(figures: Figures) -> Claim:
     return Claim(
         "Results",
         "Static regressors that ignore temporal structure substantially underperform dynamic families on "
-        "every "
-        "dataset",
+        "every dataset",
         f"{each(words)}. A tenth lower counts as substantial; recurrent rows see no past label",
         judge(*facts),
     )
@@ -149,8 +147,7 @@ def recurrent_unstable(figures: Figures) -> Claim:
     return Claim(
         "Results",
         "Classical recurrent models deliver mixed results: competitive on Appliances and PM2.5, but "
-        "unstable on "
-        "BIDMC HR where the train-test gap widens sharply",
+        "unstable on BIDMC HR where the train-test gap widens sharply",
         f"Test over training error of RNN, LSTM and GRU: {each(words)} (BIDMC in print {min(said):.1f} to "
         f"{max(said):.1f}); with past labels none is unstable (see the honest column)",
         judge(max(ours["appliances"]) < 1.3, max(ours["beijing"]) < 1.3, min(ours["bidmc"]) > 2),
@@ -237,8 +234,7 @@ def conclusion(figures: Figures) -> list[Claim]:
             "up to ~99% on BIDMC HR",
             f"RM below static models on BIDMC by up to {percent(max(best))}; persistence, by "
             f"{percent(1 - figures.error('bidmc', 'persistence') / figures.error('bidmc', 'lr'))} below "
-            f"linear "
-            "regression",
+            "linear regression",
             judge(max(best) > 0.98),
         ),
     ]
@@ -260,7 +256,7 @@ def robust(figures: Figures) -> Claim:
     return Claim(
         "Abstract, contributions",
         "robust predictions under a drift and volatility environment",
-        f"The paper has no test of drift. RM against a correct linear ARX on rows that chose nothing: "
+        "The paper has no test of drift. RM against a correct linear ARX on rows that chose nothing: "
         f"{each(words)}",
         judge(*facts),
     )
