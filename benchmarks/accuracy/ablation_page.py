@@ -22,7 +22,8 @@ before the row it predicts.
 AGAINST = """
 ## Against ARX and boosting
 
-Change in mean squared error, and the largest Diebold-Mariano p value of any seed.
+Change in mean squared error, and the p value of a Diebold-Mariano test that counts the spread over rows and
+over seeds as chance.
 """
 COST = """
 ## Time and memory

@@ -62,7 +62,8 @@ def test_a_second_run_takes_what_the_first_left(
     monkeypatch.setattr(ablation, "score", lambda *_: pytest.fail("it was kept"))
     found = ablation.run(["appliances"], ["persistence"], cache=tmp_path)
     np.testing.assert_array_equal(found["appliances"][0].predictions, one.predictions)
-    assert ablation.count(["appliances"], ["persistence", "RM"], seeds=3) == 4
+    assert ablation.count(["appliances"], ["persistence", "RM"], seeds=3) == 11  # RM: ten seeds
+    assert ablation.count(["bidmc"], ["persistence", "RM"], seeds=3) == 4
     assert isinstance(ABLATION_STEPS[0], Step)
 
 
