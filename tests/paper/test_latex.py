@@ -92,7 +92,7 @@ def test_every_printed_ablation_stands_in_its_place() -> None:
 
 def test_ours_stand_beside_with_their_spread_and_the_honest_error() -> None:
     of = {"table": "table3", "dataset": "bidmc", "model": "ARM", "setting": "", "reason": ""}
-    test = Cell(**of, protocol="paper", part="test", printed=0.00015, mean=1.5e-4, spread=2.1e-6, seeds=3)  # type: ignore[arg-type]
+    test = Cell(**of, protocol="paper", part="test", printed=0.00015, mean=1.5e-4, spread=2.1e-6, seeds=3)
     honest = replace(test, protocol="honest", printed=None, mean=0.01234, spread=0.0, seeds=1)
     row = figures(rows(latex.table3([test, honest]))[-1])
     assert row == ["--", "--", "0.00015", "0.000150(2)", "0.01234"]

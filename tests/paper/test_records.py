@@ -38,7 +38,9 @@ planned = st.builds(
 curves = st.lists(st.tuples(errors, errors), max_size=4).map(
     lambda lines: [[epoch, *losses] for epoch, losses in enumerate(lines, start=1)]
 )
-made = st.one_of(st.just({}), st.fixed_dictionaries(dict.fromkeys(MADE, texts)))
+made: st.SearchStrategy[dict[str, str]] = st.one_of(
+    st.just({}), st.fixed_dictionaries(dict.fromkeys(MADE, texts))
+)
 found = st.builds(Outcome, train=errors, test=errors, seconds=errors, epochs=curves, made=made)
 
 
