@@ -133,6 +133,20 @@ def test_seeds_of_other_configurations_do_not_count() -> None:
     assert check.compare(RM, records, outcome(0.0040)).word == "differs"
 
 
+def test_seeds_that_lie_close_by_chance_borrow_the_spread_of_their_family() -> None:
+    close = {RM: record(0.0032, THERE), replace(RM, seed=2026): record(0.0032, THERE)}
+    assert check.compare(RM, close, outcome(0.0034)).word == "differs"
+    far = job("appliances", "paper", "ARM", learning_rate=1e-3)
+    wide = {far: record(0.004, THERE), replace(far, seed=2026): record(0.0044, THERE)}  # 6.7 % of their mean
+    # Root mean square over both configurations: 4.8 %; three times that of 0.0032 is 0.00046.
+    assert check.compare(RM, close | wide, outcome(0.00365)).word == "close"
+    assert check.compare(RM, close | wide, outcome(0.00367)).word == "differs"
+    assert check.compare(RM, {RM: close[RM]} | wide, outcome(0.0038)).word == "close"  # 6.7 % alone: 0.00065
+    for other in (replace(far, model="rnn"), replace(far, dataset="bidmc"), replace(far, protocol="honest")):
+        strange = {other: record(0.004, THERE), replace(other, seed=2026): record(0.0044, THERE)}
+        assert check.compare(RM, close | strange, outcome(0.0034)).word == "differs"
+
+
 def test_the_training_error_counts_as_well() -> None:
     line = check.compare(ARX, {ARX: record(0.003)}, outcome(0.003, train=0.0051))
     assert [one.word for one in line.comparisons] == ["differs", "equal"]
