@@ -18,8 +18,8 @@ _HEAD = """# The varnn command
 <!-- Made by docs/tools/cli_page.py: change the command, not this page. -->
 
 Results go to standard output, messages and progress bars to standard error. Exit code 0 is good; 2 is bad
-use or bad data, with one line that says what to do; 1 is a bug, with its traceback. `NO_COLOR=1` turns
-colours off, and a pipe gets none anyway.
+use or bad data, with one line that says what to do; 1 is a bug, with its traceback, or a figure that
+`varnn reproduce --check` did not find again. `NO_COLOR=1` turns colours off, and a pipe gets none anyway.
 """
 
 

@@ -1,7 +1,8 @@
 """All commands under one name, and how they end.
 
 Exit codes: 0 good; 2 bad use or bad data, with one clear line; 130 interrupted; 1 a bug, with its
-traceback. Nothing heavy is imported before a command needs it, so that ``varnn --help`` answers at once.
+traceback, or a figure that ``reproduce --check`` did not find again. Nothing heavy is imported before a
+command needs it, so that ``varnn --help`` answers at once.
 """
 
 import os

@@ -13,6 +13,7 @@ from varnn.cli._options import Json, listed
 
 
 def reproduce(
+    context: typer.Context,
     what: Annotated[str, typer.Argument(help="table1, table2, table3, ablations, figures or all.")] = "all",
     dataset: Annotated[
         list[str] | None, typer.Option(help="appliances, bidmc or beijing; may be repeated.")
@@ -31,12 +32,29 @@ def reproduce(
     ] = False,
     note: Annotated[str, typer.Option(help="A remark to keep with the results.")] = "",
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write into.")] = Path("results"),
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Run 30 jobs anew, in about ten minutes, and compare them with kept figures."
+        ),
+    ] = False,
+    against: Annotated[
+        Path | None,
+        typer.Option(help="Figures to check against; default: docs/reproduction/outcomes.csv of a checkout."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run the paper's tables, figures and ablations; print ours beside the published figures.
 
     Finished jobs are kept in OUTPUT/jobs: interrupt it, run it again, and it goes on.
+
+    With --check nothing is written: thirty jobs of all kinds run anew, and the exit code is 1 where a figure
+    is not what was kept.
     """
+    _only_what_a_check_knows(context, check)
+    if check:
+        _check(against, workers, as_json)
+        return
     from varnn.cli.progress import jobs_bar
     from varnn.cli.terminal import console
     from varnn.paper import output as writer
@@ -80,6 +98,59 @@ def reproduce(
     if waiting:
         words.print(f"{waiting} of {len(jobs)} jobs have not run; their cells are left out.")
     words.print(f"Written to {output}: {', '.join(path.name for path in paths)}", markup=False)
+
+
+def _only_what_a_check_knows(context: typer.Context, is_check: bool) -> None:
+    """Refuse options that would not do anything."""
+    from varnn.errors import ConfigError
+
+    given = [
+        max(one.opts, key=len) if one.param_type_name == "option" else str(context.params[one.name])
+        for one in context.command.params
+        if one.name in context.params
+        and getattr(context.get_parameter_source(one.name), "name", "") == "COMMANDLINE"
+    ]
+    known = {"--check", "--against", "--workers", "--json"}
+    others = [one for one in given if one not in known]
+    if is_check and others:
+        raise ConfigError(
+            "--check runs a list of jobs of its own, and takes --against, --workers and --json alone; "
+            f"got {', '.join(others)}. Leave that out, or run it without --check."
+        )
+    if not is_check and "--against" in given:
+        raise ConfigError("--against belongs to --check, which is not there. Add --check.")
+
+
+def _check(against: Path | None, workers: int | None, as_json: bool) -> None:
+    """Run the jobs of the check, and show them beside the kept figures."""
+    from functools import partial
+
+    from rich.table import Column, Table
+
+    from varnn.cli.progress import jobs_bar
+    from varnn.cli.terminal import console
+    from varnn.paper import check
+    from varnn.paper.digits import printed
+
+    place = against or check.KEPT
+    records = check.kept_figures(place)
+    jobs = check.jobs_kept(records)
+    _need_data(check.datasets_of(jobs))
+    with jobs_bar(len(jobs)) as on_done:
+        found = check.check(records, partial(check.run_fresh, workers=workers, on_done=on_done))
+    if as_json:
+        typer.echo(json.dumps({"against": str(place), **found.as_dict()}, indent=1))
+    else:
+        whole = partial(Column, no_wrap=True)  # cut off, a number would be another number
+        heads = [whole(one) for one in ("train: kept", "now", "test: kept", "now", "verdict")]
+        table = Table(Column("job", overflow="fold"), *heads, box=None)
+        for line in found.lines:
+            figures = [printed(one) for part in line.comparisons for one in (part.kept, part.now)]
+            table.add_row(str(line.job), *figures, line.word)
+        console().print(table)
+        console().print(found.summary, markup=False)
+    if found.failed:
+        raise typer.Exit(1)
 
 
 def _need_data(names: Sequence[str]) -> None:
