@@ -14,7 +14,12 @@ from varnn.cli._options import Json, listed
 
 def reproduce(
     context: typer.Context,
-    what: Annotated[str, typer.Argument(help="table1, table2, table3, ablations, figures or all.")] = "all",
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="table1, table2, table3, ablations, readings, splits, figures, complexity or all."
+        ),
+    ] = "all",
     dataset: Annotated[
         list[str] | None, typer.Option(help="appliances, bidmc or beijing; may be repeated.")
     ] = None,
@@ -24,9 +29,10 @@ def reproduce(
         bool, typer.Option("--quick", help="A slice of about three minutes on two cores.")
     ] = False,
     trees: Annotated[
-        int, typer.Option(help="Trees of a forest (printed rows of Appliances: always 500).", min=1)
-    ] = 500,
+        int, typer.Option(help="Trees of a forest; printed rows of Appliances have 500, too.", min=1)
+    ] = 100,
     workers: Annotated[int | None, typer.Option(help="Jobs at a time; default: one per core.", min=1)] = None,
+    device: Annotated[str, typer.Option(help="Where recurrent networks are trained: cpu or cuda.")] = "cpu",
     finished: Annotated[
         bool, typer.Option("--finished", help="Run nothing: write the report of what is finished.")
     ] = False,
@@ -57,6 +63,7 @@ def reproduce(
         return
     from varnn.cli.progress import jobs_bar
     from varnn.cli.terminal import console
+    from varnn.errors import check_choice
     from varnn.paper import output as writer
     from varnn.paper.findings import gather
     from varnn.paper.plan import TABLES, Scope
@@ -71,6 +78,7 @@ def reproduce(
         quick=quick,
         trees=trees,
     )
+    check_choice("device", device, ("cpu", "cuda"))
     _need_data(scope.data)
     _need_folder(output)
     jobs = scope.jobs()
@@ -79,7 +87,7 @@ def reproduce(
         outcomes = {job: outcome for job in jobs if (outcome := cache.get(job)) is not None}
     else:
         with jobs_bar(len(jobs)) as on_done:
-            outcomes = run_all(jobs, cache, workers=workers, on_done=on_done)
+            outcomes = run_all(jobs, cache, workers=workers, device=device, on_done=on_done)
     command = " ".join(["varnn", *sys.argv[1:]])
     seconds = sum(one.seconds for one in outcomes.values())  # of all jobs, those from the cache included
     findings = gather(scope, outcomes, command=command, seconds=seconds, note=note)

@@ -12,10 +12,13 @@ from typing import Any
 from varnn.data.files import write_atomically
 from varnn.paper.causes import readings_summary
 from varnn.paper.claims import Claim, claims_page
+from varnn.paper.digits import printed
 from varnn.paper.drawings import Drawing
 from varnn.paper.errata import Erratum
 from varnn.paper.jobs import code_fingerprint
+from varnn.paper.latex import tables_tex
 from varnn.paper.published import TITLES, published
+from varnn.paper.records import epochs_csv, outcomes_csv
 from varnn.paper.runner import Outcomes
 from varnn.paper.tables import Cell
 from varnn.report.figures import to_svg
@@ -95,6 +98,9 @@ def write(findings: Findings, folder: Path) -> list[Path]:
     texts = {
         "results.json": as_json(findings),
         "results.csv": as_csv(findings),
+        "outcomes.csv": outcomes_csv(findings.outcomes),
+        "epochs.csv": epochs_csv(findings.outcomes),
+        "tables.tex": tables_tex(findings.cells, findings.ablations),
         "results.md": as_markdown(findings),
         **({"claims.md": claims_page(findings.claims)} if findings.claims else {}),
         "report.html": as_report(findings).html(),
@@ -260,9 +266,7 @@ def _spread(cell: Cell) -> str:
 
 
 def _number(value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.6f}" if value < 0.001 else f"{value:.5f}"
+    return "" if value is None else printed(value)
 
 
 def _dictionaries(title: str, note: str, lines: Sequence[dict[str, Any]]) -> list[Table]:

@@ -4,7 +4,8 @@ import numpy as np
 
 from varnn._types import DoubleArray
 from varnn.network.cell import VARIANTS
-from varnn.paper.claims.claim import WIDTHS, Claim, Figures, each, judge, number, percent, printed
+from varnn.paper.claims.claim import WIDTHS, Claim, Figures, each, judge, percent, printed
+from varnn.paper.digits import printed as number
 from varnn.paper.plan import ABLATION_RATE
 from varnn.paper.published import DATASETS, published
 

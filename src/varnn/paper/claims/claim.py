@@ -96,17 +96,6 @@ def printed(table: str, model: str, dataset: str, part: str = "test") -> float:
     return float(published()[table][model][dataset][("train", "test").index(part)])
 
 
-def number(value: float) -> str:
-    """Write an error with the paper's digits; more where it is small.
-
-    Examples
-    --------
-    >>> number(0.0032812), number(0.00025312)
-    ('0.00328', '0.000253')
-    """
-    return f"{value:.6f}" if value < 0.001 else f"{value:.5f}"
-
-
 def percent(value: float) -> str:
     """Write a fraction as a percentage.
 

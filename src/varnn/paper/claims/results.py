@@ -3,8 +3,9 @@
 from typing import Any
 
 from varnn.network.cell import VARIANTS
-from varnn.paper.claims.claim import WIDTHS, Claim, Figures, each, judge, number, percent, printed
+from varnn.paper.claims.claim import WIDTHS, Claim, Figures, each, judge, percent, printed
 from varnn.paper.complexity import HIDDEN, formula
+from varnn.paper.digits import printed as number
 from varnn.paper.jobs import RECURRENT
 from varnn.paper.published import DATASETS, TITLES, published
 
