@@ -1,6 +1,5 @@
 """Rows that differ, tried for their cause: what is compared, and what is said of it."""
 
-import numpy as np
 import pytest
 
 from varnn.paper import causes
@@ -70,9 +69,7 @@ def test_splits_show_where_print_lies() -> None:
 def test_forests_of_both_sizes_stand_side_by_side() -> None:
     scope = Scope(tables=["table2"], data=["appliances"])
     outcomes = {
-        one: Outcome(
-            0.00057 if dict(one.settings).get("trees") == 100 else 0.000548, 0.04, 1.0, [], np.empty(0)
-        )
+        one: Outcome(0.00057 if dict(one.settings).get("trees") == 100 else 0.000548, 0.04, 1.0)
         for one in scope.jobs()
     }
     lines = [line for line in causes.forests(scope, outcomes) if line["model"] == "rf"]
