@@ -12,6 +12,7 @@ import statsmodels.api as sm
 import torch
 from sklearn.ensemble import RandomForestRegressor
 
+from tests.cases import random_panel
 from varnn import Panel, baselines
 from varnn._types import DoubleArray
 from varnn.baselines import _networks
@@ -322,3 +323,22 @@ def test_a_recurrent_network_may_see_the_row_it_predicts(kind: str) -> None:
             errors[current, activation] = np.mean(np.square(model.fit(panel).predict(panel) - x)[5:])
     assert max(errors[True, one] for one in ("relu", "tanh")) < 0.2
     assert min(errors[False, one] for one in ("relu", "tanh")) > 0.5
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize(("kind", "activation"), [("rnn", "relu"), ("lstm", "tanh"), ("gru", "relu")])
+def test_recorded_steps_are_those_not_recorded(
+    kind: str, activation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = random_panel([700], n_inputs=3, seed=1)  # batches of 128, and one that is shorter
+
+    def losses() -> list[float]:
+        model = baselines.make(kind, device="cuda", epochs=4, activation=activation, random_state=1)
+        assert isinstance(model, Regression)
+        model.fit(panel)
+        assert isinstance(model.learner, Network) and model.learner.trained_ is not None
+        return [line["loss"] for line in model.learner.trained_.history]
+
+    recorded = losses()
+    monkeypatch.setattr(_networks, "_recorded", lambda take_step, *_: take_step)
+    assert recorded == losses()
