@@ -125,7 +125,7 @@ def as_json(findings: Findings) -> str:
         "readings": findings.readings,
         "splits": findings.splits,
         "complexity": findings.complexity,
-        "claims": [asdict(one) for one in findings.claims],
+        "claims": [asdict(one) | {"verdict": one.verdict} for one in findings.claims],
         "errata": [asdict(one) for one in findings.errata],
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

@@ -1,103 +1,116 @@
 """Claims of the ablations and of the appendix."""
 
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any
+
 import numpy as np
 
 from varnn._types import DoubleArray
 from varnn.network.cell import VARIANTS
-from varnn.paper.claims.claim import WIDTHS, Claim, Figures, each, judge, percent, printed
+from varnn.paper.claims.claim import Claim, Figures, beside, each, percent, printed
+from varnn.paper.complexity import HIDDEN, INPUTS, formula
 from varnn.paper.digits import printed as number
 from varnn.paper.plan import ABLATION_RATE
-from varnn.paper.published import DATASETS, published
+from varnn.paper.published import DATASETS, TITLES, published
 
 SHOWN = ("appliances", "beijing")  # the data sets of the paper's curves
+RATE: dict[str, Any] = {"learning_rate": ABLATION_RATE}
+TRAINING, PICKED = 0, 1  # columns of a curve
 
 
-def epochs_to(curves: DoubleArray, level: float) -> float:
-    """Mean number of epochs until the picked-on error first falls to a level; all epochs where it never does.
+def epochs_to(curves: DoubleArray, level: float, column: int = PICKED) -> float:
+    """Mean number of epochs until an error first falls to a level; all of them where it never does.
 
     Examples
     --------
     >>> epochs_to(np.array([[[9, 3.0], [9, 2.0], [9, 1.0]]]), 2.0)
     2.0
     """
-    reached = curves[:, :, 1] <= level
+    reached = curves[:, :, column] <= level
     return float(np.where(reached.any(axis=1), 1 + reached.argmax(axis=1), reached.shape[1]).mean())
 
 
-def unrest(curves: DoubleArray) -> float:
-    """Mean step from epoch to epoch over the second half of training, as a part of the error.
+def unrest(curves: DoubleArray, column: int = PICKED, *, first: int = 25, last: int = 50) -> float:
+    """Mean step from epoch to epoch between two epochs, as a part of the error.
 
     Examples
     --------
-    >>> unrest(np.array([[[9, 5.0], [9, 4.0], [9, 1.0], [9, 3.0]]]))
+    >>> unrest(np.array([[[9, 5.0], [9, 4.0], [9, 1.0], [9, 3.0]]]), first=2, last=4)
     1.0
     """
-    half = curves[:, curves.shape[1] // 2 :, 1]
-    return float((np.abs(np.diff(half, axis=1)).mean(axis=1) / half.mean(axis=1)).mean())
+    part = curves[:, first:last, column]
+    return float((np.abs(np.diff(part, axis=1)).mean(axis=1) / part.mean(axis=1)).mean())
 
 
 def activation_memory_is_faster(figures: Figures) -> Claim:
     """Judge that RM+AM converges faster than RM."""
-    words, facts = {}, []
+    words, facts = {}, {}
     for name in SHOWN:
         rm, both = figures.curves(name, "RM"), figures.curves(name, "RM+AM")
-        level = 1.05 * float(rm[:, :, 1].min(axis=1).mean())
+        level = 1.05 * float(rm[:, :, PICKED].min(axis=1).mean())
         epochs = epochs_to(rm, level), epochs_to(both, level)
         errors = figures.error(name, "RM"), figures.error(name, "RM+AM")
-        facts += [epochs[1] < epochs[0], errors[1] <= 1.02 * errors[0]]
+        facts[f"{TITLES[name]}, fewer epochs"] = epochs[1] < epochs[0]
+        facts[f"{TITLES[name]}, test error at most 2 % higher"] = errors[1] <= 1.02 * errors[0]
         words[name] = (
             f"{epochs[0]:.0f} epochs and {epochs[1]:.0f}, test error {number(errors[0])} and "
             f"{number(errors[1])}"
         )
     return Claim(
         "Results, Figure 2",
-        "RM+AM reveals a faster convergence speed advantage over RM with broadly similar or better "
-        "generalization",
-        f"RM and RM+AM, until within 5 % of RM's lowest test error: {each(words)}",
-        judge(*facts),
+        "the RM+AM variant reveals a faster convergence speed advantage over the base model RM with "
+        "broadly similar or better generalization",
+        f"RM and RM+AM, until within 5 % of RM's lowest error: {each(words)}",
+        facts,
     )
 
 
 def memory_helps(figures: Figures) -> list[Claim]:
     """Judge what the residual memory and its accumulation bring."""
-    words, parts, facts, most = {}, {}, [], []
+    words, parts, facts, most = {}, {}, {}, {}
     for name in SHOWN:
-        size = WIDTHS[name]
+        title, size = TITLES[name], INPUTS[name]
         none = figures.ablation(name, residual="none")
         rm = figures.ablation(name, memory_size=size)
         arm = figures.ablation(name, "ARM")
-        level = 1.05 * none
-        rate = {"learning_rate": ABLATION_RATE}
-        epochs = [
-            epochs_to(figures.curves(name, variant, **rate, **settings), level)
+        curves = [
+            figures.curves(name, variant, **RATE, **settings)
             for variant, settings in (
                 ("RM", {"residual": "none"}),
                 ("RM", {"memory_size": size}),
                 ("ARM", {}),
             )
         ]
-        facts += [max(rm, arm) < 0.75 * none, max(epochs[1:]) < epochs[0]]
+        epochs = [epochs_to(one, 1.05 * none) for one in curves]
+        facts[f"{title}, RM and ARM a quarter lower"] = max(rm, arm) < 0.75 * none
+        facts[f"{title}, RM and ARM there in fewer epochs"] = max(epochs[1:]) < epochs[0]
         words[name] = (
-            f"test error {number(none)} without, {number(rm)} RM, {number(arm)} ARM; epochs until within 5 "
-            f"% of the best without: {epochs[0]:.0f}, {epochs[1]:.0f}, {epochs[2]:.0f}"
+            f"{number(none)} without, {number(rm)} RM, {number(arm)} ARM; epochs until within 5 % of the "
+            f"best without: {epochs[0]:.0f}, {epochs[1]:.0f}, {epochs[2]:.0f}"
         )
-        share = (none - rm) / (none - arm)
-        most += [share > 0.5, 1 - arm / rm < 0.05]
-        parts[name] = f"{percent(share)} of ARM's gain is RM's; ARM {percent(1 - arm / rm)} below RM"
+        most[f"{title}, RM has more than half of ARM's gain"] = none - rm > 0.5 * (none - arm) > 0
+        most[f"{title}, ARM's further gain is 0 to 5 %"] = 0 <= 1 - arm / rm < 0.05
+        most[f"{title}, ARM's curve is calmer"] = unrest(curves[2]) < unrest(curves[1])
+        parts[name] = (
+            f"RM {beside(rm / none)} no memory, ARM {beside(arm / rm)} RM; mean step of the last epochs "
+            f"{percent(unrest(curves[1]), 1)} and {percent(unrest(curves[2]), 1)}"
+        )
     return [
         Claim(
             "Ablations, Figure 3",
             "residual-aware models converge more quickly and attain substantially lower test MSE than the "
             "baseline",
-            each(words),
-            judge(*facts),
+            f"{each(words)}. The network without memory sees no label at all, so this is the worth of past "
+            "labels and of the memory together",
+            facts,
         ),
         Claim(
             "Ablations, Figure 3",
             "RM alone already delivers most of the improvement, while ARM yields marginal additional gains "
             "and stability",
-            f"{each(parts)}. Marginal: less than 5 %",
-            judge(*most),
+            each(parts),
+            most,
         ),
     ]
 
@@ -105,71 +118,84 @@ def memory_helps(figures: Figures) -> list[Claim]:
 def projection_helps(figures: Figures) -> list[Claim]:
     """Judge a scalar against a projected memory, and which size is best."""
     claimed = {"appliances": 0.175, "bidmc": 0.981, "beijing": 0.65}
-    words, sizes, facts, order, best = {}, {}, [], [], {}
+    words, sizes, facts, order, best = {}, {}, {}, {}, {}
     for name in DATASETS:
-        scalar = figures.ablation(name, residual="scalar")
-        size, lowest, highest = figures.best_size(name)
-        best[name] = size
-        facts += [lowest < scalar, abs(1 - lowest / scalar - claimed[name]) < 0.05]
-        words[name] = f"{1 - lowest / scalar:.1%} (in print {claimed[name]:.1%})".replace("%", " %")
-        said = published()["memory_size"][name]["best_m"]
-        at_said = figures.ablation(name, memory_size=said)
-        order.append(at_said <= 1.02 * lowest)
+        title, scalar, errors = TITLES[name], figures.ablation(name, residual="scalar"), figures.by_size(name)
+        best[name] = min(errors, key=lambda size: errors[size])
+        lowest, said = errors[best[name]], published()["memory_size"][name]["best_m"]
+        facts[f"{title}, every m lower"] = max(errors.values()) < scalar
+        facts[f"{title}, by the printed part, to 5 points"] = abs(1 - lowest / scalar - claimed[name]) < 0.05
+        words[name] = f"{percent(1 - lowest / scalar, 1)} (in print {percent(claimed[name], 1)})"
+        spread = figures.spread(name, "RM", **RATE, memory_size=said)
+        order[f"{title}, the printed m is best within its seeds' spread"] = errors[said] - spread <= lowest
         sizes[name] = (
-            f"m = {size} (in print {said}, which has {at_said / lowest - 1:+.1%}); worst size "
-            f"{highest / lowest - 1:+.0%}".replace("%", " %")
+            f"m = {best[name]} (in print {said}: {percent(errors[said] / lowest - 1, 1)} higher); worst "
+            f"size {percent(max(errors.values()) / lowest - 1)} higher"
         )
+    order["best m: Beijing's below Appliances' below BIDMC's"] = (
+        best["beijing"] < best["appliances"] < best["bidmc"]
+    )
     return [
         Claim(
             "Ablations, Figure 4",
-            "projecting the residual consistently outperforms the scalar variant: 17.5% lower on "
-            "Appliances, 98.1% on BIDMC HR, 65.0% on PM2.5",
+            "projecting the residual consistently outperforms the scalar variant: Appliances: ... 17.5% "
+            "lower; BIDMC HR: ... 98.1% lower; Beijing PM2.5: ... 65.0% lower",
             f"Best projected memory below a scalar one: {each(words)}",
-            judge(*facts),
+            facts,
         ),
         Claim(
             "Ablations, Figure 4",
             "The optimal m is dataset dependent: small on PM2.5, moderate on Appliances, and larger on BIDMC",
             f"Best of our means: {each(sizes)}",
-            judge(*order, best["beijing"] < best["bidmc"]),
+            order,
         ),
     ]
 
 
 def tanh_is_smoother(figures: Figures) -> list[Claim]:
     """Judge the activation of the memory: floors, smoothness, and the advice."""
-    floors = {"appliances": 3.9e-3, "beijing": 2.6e-4}
-    low, calm, advice, facts = {}, {}, {}, {"floor": [], "calm": [], "advice": []}  # type: ignore[var-annotated]
+    low, calm, advice = {}, {}, {}
+    alike: dict[str, bool] = {}
+    smooth: dict[str, bool] = {}
+    good: dict[str, bool] = {}
     for name in SHOWN:
-        rate = {"learning_rate": ABLATION_RATE}
-        relu = figures.curves(name, "RM", **rate, memory_size=WIDTHS[name])
-        tanh = figures.curves(name, "RM", **rate, memory_activation="tanh")
-        lowest = [float(one[:, :, 1].min(axis=1).mean()) for one in (relu, tanh)]
-        low[name] = f"relu {number(lowest[0])}, tanh {number(lowest[1])} (in print about {floors[name]:g})"
-        facts["floor"].append(max(abs(one / floors[name] - 1) for one in lowest) < 0.1)
-        calm[name] = f"relu {percent(unrest(relu))}, tanh {percent(unrest(tanh))}"
-        facts["calm"].append(unrest(tanh) < unrest(relu))
-        advice[name] = f"{lowest[1] / lowest[0] - 1:+.1%}".replace("%", " %")
-        facts["advice"].append(lowest[1] <= lowest[0])
+        title, floor = TITLES[name], published()["activation"][name]["floor"]
+        relu = figures.curves(name, "RM", **RATE, memory_size=INPUTS[name])
+        tanh = figures.curves(name, "RM", **RATE, memory_activation="tanh")
+        lowest = [float(one[:, :, PICKED].min(axis=1).mean()) for one in (relu, tanh)]
+        steps = [unrest(one) for one in (relu, tanh)]
+        alike[f"{title}, within 5 % of each other"] = abs(lowest[1] / lowest[0] - 1) < 0.05
+        alike[f"{title}, within 10 % of the printed floor"] = (
+            max(abs(one / floor - 1) for one in lowest) < 0.1
+        )
+        smooth[f"{title}, smaller steps with tanh"] = steps[1] < steps[0]
+        good[f"{title}, smaller steps, and at most 5 % higher"] = (
+            steps[1] < steps[0] and lowest[1] < 1.05 * lowest[0]
+        )
+        low[name] = f"relu {number(lowest[0])}, tanh {number(lowest[1])} (in print about {floor:g})"
+        calm[name] = f"relu {percent(steps[0], 1)}, tanh {percent(steps[1], 1)}"
+        advice[name] = f"{beside(lowest[1] / lowest[0])} relu, steps {calm[name]}"
     return [
         Claim(
             "Appendix B, Figure 5",
-            "both activations converge to a similar validation floor (3.9e-3 on Appliances; around 2.6e-4 "
-            "on PM2.5)",
-            f"Lowest error over epochs on the part that picks: {each(low)}",
-            judge(*facts["floor"]),
+            "both activations converge to a similar validation floor (3.9e-3 MSE) ... both activations "
+            "stabilize around 2.6e-4 MSE",
+            "Lowest error over epochs on the part that picks, which in the paper may be another: "
+            f"{each(low)}",
+            alike,
         ),
         Claim(
             "Appendix B, Figure 5",
-            "tanh exhibits smoother trajectories with reduced oscillations near convergence",
-            f"Mean step from one epoch to the next over the last 25, as a part of the error: {each(calm)}",
-            judge(*facts["calm"]),
+            "tanh exhibits smoother trajectories with reduced oscillations near convergence ... again "
+            "displaying slightly lower validation variance",
+            f"Mean step from one epoch to the next, epochs 26 to 50, as a part of the error: {each(calm)}",
+            smooth,
         ),
         Claim(
             "Appendix B",
             "we recommend tanh as a default activation in the residual-memory block",
-            f"Test error with tanh against relu: {each(advice)}",
-            judge(*facts["advice"]),
+            f"Test error with tanh: {each(advice)}",
+            good,
         ),
     ]
 
@@ -178,89 +204,155 @@ def variants_on_beijing(figures: Figures) -> list[Claim]:
     """Judge what the appendix says of the four variants on PM2.5."""
     test = {variant: figures.error("beijing", variant) for variant in VARIANTS}
     train = {variant: figures.error("beijing", variant, "train") for variant in VARIANTS}
-    restless = {variant: unrest(figures.curves("beijing", variant)) for variant in VARIANTS}
-    slow_rm, slow_arm = (
-        figures.ablation("beijing", memory_size=WIDTHS["beijing"]),
-        figures.ablation("beijing", "ARM"),
-    )
-    errors = "; ".join(f"{variant} {number(test[variant])}" for variant in VARIANTS)
-    steps = "; ".join(f"{variant} {percent(restless[variant])}" for variant in VARIANTS)
+    curves = {variant: figures.curves("beijing", variant) for variant in VARIANTS}
+    spread = {variant: figures.spread("beijing", variant) for variant in VARIANTS}
+    slow_rm = figures.ablation("beijing", memory_size=INPUTS["beijing"])
+    slow_arm = figures.ablation("beijing", "ARM")
     place = "Appendix B.1, Figure 6"
     rates = (
-        f"At the learning rate of the settings: {errors}; at that of the ablations: RM {number(slow_rm)}, "
-        f"ARM {number(slow_arm)}"
+        f"At the learning rate of the settings: {_listed(test)}; at that of the ablations: RM "
+        f"{number(slow_rm)}, ARM {number(slow_arm)} (the others were not run at it)"
     )
+    early = {one: unrest(curve, first=0, last=20) for one, curve in curves.items()}
+    late = {one: unrest(curve, first=15) for one, curve in curves.items()}
+    learned = {one: unrest(curve, TRAINING) for one, curve in curves.items()}
+    level = 1.05 * train["RM"]
+    epochs = {one: epochs_to(curves[one], level, TRAINING) for one in ("RM", "RM+AM")}
     return [
         Claim(
             place,
-            "VARNN-RM exhibits the highest validation loss among variants",
-            rates,
-            judge(test["RM"] == max(test.values())),
+            "VARNN-RM converges steadily but exhibits the highest validation loss among variants, with "
+            "noticeable fluctuations during the first 20 epochs",
+            f"{rates}. Mean step over the first 20 epochs: {_steps(early)}",
+            {
+                "RM highest, within its seeds' spread": test["RM"] + spread["RM"] >= max(test.values()),
+                "RM's steps over 20 epochs above ARM's": early["RM"] > early["ARM"],
+            },
         ),
         Claim(
             place,
-            "RM+AM improves training convergence but validation loss remains noisy",
-            f"Training error RM {number(train['RM'])}, RM+AM {number(train['RM+AM'])}; mean step between "
-            f"the last 25 epochs: {steps}",
-            judge(train["RM+AM"] < train["RM"], restless["RM+AM"] >= restless["ARM"]),
+            "Adding activation memory improves training convergence but validation loss remains noisy",
+            f"Epochs until the training loss is within 5 % of RM's final error: RM {epochs['RM']:.0f}, "
+            f"RM+AM {epochs['RM+AM']:.0f}; mean step after epoch 15: {_steps(late)}",
+            {
+                "RM+AM there in fewer epochs": epochs["RM+AM"] < epochs["RM"],
+                "RM+AM's steps not below ARM's": late["RM+AM"] >= late["ARM"],
+            },
         ),
         Claim(
             place,
-            "ARM achieves lowest validation loss with smooth convergence",
-            f"{rates}. Mean step: {steps}",
-            judge(test["ARM"] == min(test.values()), restless["ARM"] == min(restless.values())),
+            "ARM achieves Lowest validation loss with smooth convergence after ~10-15 epochs",
+            f"{rates}. Mean step after epoch 15: {_steps(late)}",
+            {
+                "ARM lowest, within its seeds' spread": test["ARM"] - spread["ARM"] <= min(test.values()),
+                "ARM's steps the smallest": late["ARM"] == min(late.values()),
+            },
         ),
         Claim(
             place,
-            "ARM+AM: training loss is the lowest, and validation performance closely tracks ARM",
-            "; ".join(f"{variant} {number(train[variant])} / {number(test[variant])}" for variant in VARIANTS)
-            + " (train / test)",
-            judge(train["ARM+AM"] == min(train.values()), abs(test["ARM+AM"] / test["ARM"] - 1) < 0.03),
+            "ARM+AM. Training loss is the lowest, and validation performance closely tracks ARM, typically "
+            "marginally higher or delayed by a few epochs",
+            f"Train {_listed(train)}; test {_listed(test)}. Table 3 has ARM+AM below ARM, too (0.00024 and "
+            "0.00025)",
+            {
+                "training error lowest": train["ARM+AM"] == min(train.values()),
+                "test error within 5 % of ARM's": abs(test["ARM+AM"] / test["ARM"] - 1) < 0.05,
+                "test error not below ARM's": test["ARM+AM"] >= test["ARM"],
+            },
+        ),
+        Claim(
+            f"{place}, caption",
+            "combining accumulation with activation memory (ARM+AM) yields similar performance with "
+            "slightly smoother training dynamics",
+            f"Mean step of the training loss, epochs 26 to 50: {_steps(learned)}",
+            {"ARM+AM's steps below ARM's": learned["ARM+AM"] < learned["ARM"]},
         ),
         Claim(
             place,
             "the key driver is residual accumulation; activation offers little additional benefit for this "
             "dataset",
-            f"{rates}. Against RM at the settings' rate: accumulation {test['ARM'] / test['RM'] - 1:+.0%}, "
-            f"activation memory {test['RM+AM'] / test['RM'] - 1:+.0%}; at the ablations' rate: accumulation "
-            f"{slow_arm / slow_rm - 1:+.0%}".replace("%", " %"),
-            judge(test["ARM"] < test["RM+AM"], slow_arm < slow_rm),
+            f"{rates}. At the settings' rate accumulation puts the error {beside(test['ARM'] / test['RM'])} "
+            f"RM's and activation memory {beside(test['RM+AM'] / test['RM'])}; at the ablations' rate "
+            f"accumulation puts it {beside(slow_arm / slow_rm)}",
+            {
+                "accumulation brings more than activation memory, at 3e-3": test["ARM"] < test["RM+AM"],
+                "accumulation lowers the error, at 1e-3": slow_arm < slow_rm,
+            },
         ),
     ]
 
 
 def variants_are_close(figures: Figures) -> list[Claim]:
-    """Judge that the variants differ little."""
-    words, facts, drift = {}, [], {}
+    """Judge that the variants differ little, and what accumulation costs and brings."""
+    words, near, drift, cost = {}, {}, {}, {}
+    comparable: dict[str, bool] = {}
     for name in DATASETS:
-        spans = []
-        for part in ("train", "test"):
-            said = [printed("table3", variant, name, part) for variant in VARIANTS]
-            ours = [figures.error(name, variant, part) for variant in VARIANTS]
-            spans.append((max(said) / min(said) - 1, max(ours) / min(ours) - 1))
-        facts += [span[1] <= 0.02 for span in spans]
-        words[name] = (
-            f"train {percent(spans[0][1])}, test {percent(spans[1][1])} (in print {percent(spans[0][0])}, "
-            f"{percent(spans[1][0])})"
+        title, width = TITLES[name], INPUTS[name]
+        ours, said = (
+            [source(name, variant) for variant in VARIANTS]
+            for source in (figures.error, lambda name, variant: printed("table3", variant, name))
         )
-        gains = [1 - figures.error(name, f"A{one}") / figures.error(name, one) for one in ("RM", "RM+AM")]
-        drift[name] = f"{gains[0]:+.1%} and {gains[1]:+.1%}".replace("%", " %")
-    better = [figures.error("beijing", f"A{one}") < figures.error("beijing", one) for one in ("RM", "RM+AM")]
+        pairs = float(np.median([max(pair) / min(pair) - 1 for pair in combinations(ours, 2)]))
+        near[f"{title}, median of pairs within 2 %"] = pairs <= 0.02
+        words[name] = (
+            f"median of pairs {percent(pairs, 1)}, largest over smallest "
+            f"{percent(max(ours) / min(ours) - 1)} (in print {percent(max(said) / min(said) - 1)})"
+        )
+        ratios = [figures.error(name, f"A{one}") / figures.error(name, one) for one in ("RM", "RM+AM")]
+        drift[name] = f"without activation memory {beside(ratios[0])}, with it {beside(ratios[1])}"
+        multiplies = [formula(one, width, HIDDEN, width)[1] for one in ("RM", "ARM")]
+        comparable[f"{title}, RM within 5 % of ARM"] = abs(ratios[0] - 1) <= 0.05
+        comparable[f"{title}, RM cheaper"] = multiplies[0] < multiplies[1]
+        cost[name] = f"ARM {beside(ratios[0])} RM, {multiplies[0]:,} and {multiplies[1]:,} multiplies a step"
+    lower = {
+        f"Beijing, {one}": figures.error("beijing", f"A{one}") < figures.error("beijing", one)
+        for one in ("RM", "RM+AM")
+    }
+    calm = {
+        name: [unrest(figures.curves(name, variant), TRAINING) for variant in ("RM", "ARM")]
+        for name in DATASETS
+    }
+    steadier = {f"{TITLES[name]}, smaller steps": steps[1] < steps[0] for name, steps in calm.items()}
     return [
         Claim(
             "Appendix C, Table 3",
             "the differences across variants are modest (typically within 1-2% MSE)",
-            f"Largest over smallest of the four, less 1: {each(words)}",
-            judge(*facts),
+            f"Test errors of the four: {each(words)}. One printed digit is 7 % on BIDMC and 4 % on Beijing",
+            near,
         ),
         Claim(
             "Appendix C, Table 3",
-            "the accumulative variants achieve slightly lower errors on datasets with slow drift (e.g., "
-            "PM2.5)",
-            f"Test error saved by accumulation, without and with activation memory: {each(drift)}",
-            judge(*better),
+            "the accumulative variants (ARM, ARM+AM) achieve slightly lower errors on datasets with slow "
+            "drift (e.g., PM2.5)",
+            f"Accumulating against not: {each(drift)}",
+            lower,
+        ),
+        Claim(
+            "Appendix C, Table 3",
+            "the instantaneous residual-memory models (RM, RM+AM) perform comparably across all domains "
+            "with lower computational cost",
+            each(cost),
+            comparable,
+        ),
+        Claim(
+            "Results",
+            "Accumulative variants (ARM, ARM+AM) achieve comparable accuracy with improved training "
+            "stability",
+            "Mean step of the training loss, epochs 26 to 50, RM and ARM: "
+            + each(
+                {name: f"{percent(steps[0], 1)} and {percent(steps[1], 1)}" for name, steps in calm.items()}
+            ),
+            steadier,
         ),
     ]
+
+
+def _listed(errors: Mapping[Any, float]) -> str:
+    return ", ".join(f"{variant} {number(error)}" for variant, error in errors.items())
+
+
+def _steps(steps: Mapping[Any, float]) -> str:
+    return ", ".join(f"{variant} {percent(step, 1)}" for variant, step in steps.items())
 
 
 CLAIMS = (

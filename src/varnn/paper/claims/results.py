@@ -1,46 +1,49 @@
 """Claims of the abstract, the complexity section, the results and the conclusion."""
 
-from typing import Any
+import numpy as np
 
-from varnn.network.cell import VARIANTS
-from varnn.paper.claims.claim import WIDTHS, Claim, Figures, each, judge, percent, printed
-from varnn.paper.complexity import HIDDEN, formula
+from varnn.paper.claims.claim import Claim, Figures, beside, each, percent, printed
+from varnn.paper.complexity import HIDDEN, INPUTS, formula
 from varnn.paper.digits import printed as number
 from varnn.paper.jobs import RECURRENT
 from varnn.paper.published import DATASETS, TITLES, published
 
-LAGGED: tuple[tuple[str, dict[str, Any]], ...] = tuple(
-    (model, {"lags": lags})
-    for model in ("arx-lr", "narx-rf", "narx-mlp")
-    for lags in ("as-published", "correct")
-)
+STATIC_NETWORKS = ("lr", "mlp")  # the static rows that do not overfit
 REDUCTIONS = {
-    "appliances": ("~35% reduction", 0.35),
+    "appliances": ("marking a ~35% reduction", 0.35),
     "bidmc": ("almost halving the error ~44.4%", 0.444),
-    "beijing": ("nearly a twofold improvement ~47%", 0.47),
+    "beijing": ("again nearly a twofold improvement ~47%", 0.47),
 }
 
 
 def lowest(figures: Figures) -> Claim:
     """Judge that VARNN has the lowest error of all."""
-    words, facts = {}, []
+    words, facts = {}, {}
     for name in DATASETS:
-        ours = min(figures.error(name, variant) for variant in VARIANTS)
-        rival, error = min(
-            ((f"ARX or NARX {settings['lags']}", figures.error(name, model, **settings)))
-            for model, settings in LAGGED
-            if settings["lags"] == "correct" and model != "narx-rf"
+        title = TITLES[name]
+        rows = published()["table2"]
+        in_print = min(rows[model][name][1] for model in rows if not model.startswith("RM"))
+        facts[f"{title}, in print"] = printed("table2", "RM", name) < in_print
+        rm = figures.error(name, "RM")
+        as_published = min(
+            *(figures.error(name, model) for model in (*STATIC_NETWORKS, *RECURRENT)),
+            *(figures.error(name, model, lags="as-published") for model in ("arx-lr", "narx-mlp")),
         )
-        honest = min(figures.error(name, variant, protocol="honest") for variant in VARIANTS)
-        arx = figures.error(name, "arx-lr", protocol="honest", lags="correct")
-        naive = figures.error(name, "persistence", protocol="honest")
-        facts += [ours < error, honest < min(arx, naive)]
+        facts[f"{title}, all rows run by us as published"] = rm < as_published
+        correct = min(figures.error(name, model, lags="correct") for model in ("arx-lr", "narx-mlp"))
+        facts[f"{title}, ARX and NARX-MLP given y[t-1]"] = rm < correct
+        honest, arx, naive = (
+            figures.error(name, "RM", protocol="honest"),
+            figures.error(name, "arx-lr", protocol="honest", lags="correct"),
+            figures.error(name, "persistence", protocol="honest"),
+        )
+        facts[f"{title}, honest protocol, ARX with y[t-1] and persistence"] = honest < min(arx, naive)
         words[name] = (
-            f"best variant {number(ours)}, best of {rival} {number(error)}, honestly {number(honest)} "
-            f"against ARX {number(arx)} and persistence {number(naive)}"
+            f"RM {number(rm)}, best other row as published {number(as_published)}, with y[t-1] "
+            f"{number(correct)}; honestly {number(honest)}, ARX {number(arx)}, persistence {number(naive)}"
         )
     return Claim(
-        "Results", "consistently achieves the lowest test MSE across all datasets", each(words), judge(*facts)
+        "Results", "VARNN consistently achieves the lowest test MSE across all datasets", each(words), facts
     )
 
 
@@ -49,17 +52,21 @@ def reductions(figures: Figures) -> list[Claim]:
     claims = []
     for name, (words, claimed) in REDUCTIONS.items():
         rm = figures.error(name, "RM")
-        against = {
-            lags: 1 - rm / figures.error(name, "arx-lr", lags=lags) for lags in ("as-published", "correct")
-        }
-        from_print = 1 - printed("table2", "RM", name) / printed("table2", "arx-lr", name)
+        without, given = (
+            rm / figures.error(name, "arx-lr", lags=lags) for lags in ("as-published", "correct")
+        )
+        in_print = printed("table2", "RM", name) / printed("table2", "arx-lr", name)
         claims.append(
             Claim(
                 f"Results, {TITLES[name]}",
                 words,
-                f"In print {percent(from_print)}. Ours: {percent(against['as-published'])} below ARX "
-                f"without y[t-1], {percent(against['correct'])} below ARX with it",
-                judge(abs(against["as-published"] - claimed) < 0.1, against["correct"] > 0.3),
+                f"In print {percent(1 - in_print, 1)}. Ours: RM is {beside(without)} ARX without y[t-1], "
+                f"and {beside(given)} ARX with it",
+                {
+                    "the printed figures give it": abs(1 - in_print - claimed) < 0.01,
+                    "ours against ARX without y[t-1], to 10 points": abs(1 - without - claimed) < 0.1,
+                    "half of it against ARX with y[t-1]": 1 - given > claimed / 2,
+                },
             )
         )
     return claims
@@ -67,199 +74,246 @@ def reductions(figures: Figures) -> list[Claim]:
 
 def small_gap(figures: Figures) -> Claim:
     """Judge that training and test errors lie close."""
-    ours = {name: figures.error(name, "RM") / figures.error(name, "RM", "train") - 1 for name in DATASETS}
-    said = {
-        name: printed("table2", "RM", name) / printed("table2", "RM", name, "train") - 1 for name in DATASETS
-    }
-    words = {name: f"{percent(ours[name])} (in print {percent(said[name])})" for name in DATASETS}
+    words, facts = {}, {}
+    for name in DATASETS:
+        ours, naive = (
+            figures.error(name, model) / figures.error(name, model, "train")
+            for model in ("RM", "persistence")
+        )
+        said = printed("table2", "RM", name) / printed("table2", "RM", name, "train")
+        words[name] = f"{beside(ours)} (in print {beside(said)}; persistence {beside(naive)})"
+        facts[f"{TITLES[name]}, within 25 %"] = abs(ours - 1) < 0.25
     return Claim(
         "Results",
-        "In all cases, the gap between training and test MSE remains small",
-        f"Test over training error of RM, less 1: {each(words)}; the test part picks the epoch",
-        judge(*(abs(gap) < 0.25 for gap in ours.values())),
+        "In all cases, the gap between training and test MSE remains small, underscoring robustness and "
+        "resistance to overfitting",
+        f"RM's test error beside its training error: {each(words)}. Persistence, which learns nothing, "
+        "tells how much of a gap is the rows'",
+        facts,
     )
 
 
 def static_underperforms(figures: Figures) -> Claim:
     """Judge that static models are worse than every dynamic family."""
-    words, facts = {}, []
+    words, facts = {}, {}
     for name in DATASETS:
-        static = min(figures.error(name, model) for model in ("lr", "mlp"))
+        static = min(figures.error(name, model) for model in STATIC_NETWORKS)
         lagged = figures.error(name, "arx-lr", lags="as-published")
-        recurrent = min(figures.error(name, model) for model in RECURRENT)
-        facts += [lagged < 0.9 * static, recurrent < 0.9 * static]
+        recurrent = min(min(figures.readings(name, model)) for model in RECURRENT)
+        said = [
+            min(printed("table2", model, name) for model in models)
+            for models in (("lr", "rf", "mlp"), RECURRENT)
+        ]
+        facts[f"{TITLES[name]}, ARX a tenth lower"] = lagged < 0.9 * static
+        facts[f"{TITLES[name]}, recurrent a tenth lower"] = recurrent < 0.9 * static
         words[name] = (
-            f"best static {number(static)}, ARX as published {number(lagged)}, best recurrent "
-            f"{number(recurrent)}"
+            f"best static {number(static)}, ARX as published {number(lagged)}, best recurrent of any "
+            f"reading {number(recurrent)} (in print static {number(said[0])}, recurrent {number(said[1])})"
         )
     return Claim(
         "Results",
         "Static regressors that ignore temporal structure substantially underperform dynamic families on "
         "every dataset",
-        f"{each(words)}. A tenth lower counts as substantial; recurrent rows see no past label",
-        judge(*facts),
+        f"{each(words)}. The recurrent rows see no past label",
+        facts,
     )
 
 
 def forests_overfit(figures: Figures) -> Claim:
     """Judge that forests overfit."""
-    words, facts = {}, []
+    words, facts = {}, {}
     for name in DATASETS:
         train, test = (figures.error(name, "rf", part) for part in ("train", "test"))
-        facts.append(test > 5 * train)
+        facts[f"{TITLES[name]}, test error five times the training error"] = test > 5 * train
         words[name] = f"{number(train)} / {number(test)}"
     return Claim(
         "Results",
-        "RandomForest, in particular, shows pronounced overfitting",
-        f"Train / test: {each(words)}",
-        judge(*facts),
+        "RandomForest, in particular, shows pronounced overfitting: near-zero training error but much "
+        "larger test error",
+        f"Train / test: {each(words)}. Rows that a tree was grown on always flatter it: the gap is judged, "
+        "as the claim has it, not the test error",
+        facts,
     )
 
 
-def lags_improve(figures: Figures) -> Claim:
-    """Judge that lags improve on static models."""
-    words, facts = {}, []
+def lags_improve(figures: Figures) -> list[Claim]:
+    """Judge that lags improve on static models, and depend on their design."""
+    words, design, facts, moved = {}, {}, {}, {}
     for name in DATASETS:
-        gains = [
-            1 - figures.error(name, lagged, lags="as-published") / figures.error(name, static)
-            for lagged, static in (("arx-lr", "lr"), ("narx-rf", "rf"), ("narx-mlp", "mlp"))
+        ratios = [
+            figures.error(name, lagged, lags="as-published") / figures.error(name, static)
+            for lagged, static in (("arx-lr", "lr"), ("narx-mlp", "mlp"))
         ]
-        facts += [gain > 0 for gain in gains]
-        words[name] = f"{percent(min(gains))} to {percent(max(gains))}"
-    return Claim(
-        "Results",
-        "Explicit-lag baselines (ARX, NARX) generally improve over static models",
-        f"Linear, forest and MLP, with lags as published, below their static twins by: {each(words)}",
-        judge(*facts),
-    )
-
-
-def recurrent_unstable(figures: Figures) -> Claim:
-    """Judge that recurrent networks are unstable on BIDMC."""
-
-    def gap(name: str, model: str) -> float:
-        return figures.error(name, model) / figures.error(name, model, "train")
-
-    ours = {name: [gap(name, model) for model in RECURRENT] for name in DATASETS}
-    said = [
-        printed("table2", model, "bidmc") / printed("table2", model, "bidmc", "train") for model in RECURRENT
+        for ratio, kind in zip(ratios, ("linear", "MLP"), strict=True):
+            facts[f"{TITLES[name]}, {kind}"] = ratio < 1
+        words[name] = f"linear {beside(ratios[0])}, MLP {beside(ratios[1])}"
+        lag = figures.error(name, "arx-lr", lags="correct") / figures.error(
+            name, "arx-lr", lags="as-published"
+        )
+        design[name] = beside(lag)
+        moved[f"{TITLES[name]}, a tenth from one lag"] = abs(lag - 1) > 0.1
+    return [
+        Claim(
+            "Results",
+            "Explicit-lag baselines (ARX, NARX) generally improve over static models",
+            f"With lags as published, against the static twin: {each(words)}",
+            facts,
+        ),
+        Claim(
+            "Results",
+            "but can be sensitive to lag design and model capacity",
+            f"ARX with y[t-1] against ARX without: {each(design)}. One lag is what the comparison turns on",
+            moved,
+        ),
     ]
-    words = {name: f"{min(ratios):.1f} to {max(ratios):.1f}" for name, ratios in ours.items()}
+
+
+def recurrent_mixed(figures: Figures) -> Claim:
+    """Judge that recurrent networks are competitive on two data sets and unstable on BIDMC."""
+    gaps, words, facts = {}, {}, {}
+    for name in DATASETS:
+        tests = [figures.readings(name, model) for model in RECURRENT]
+        trains = [figures.readings(name, model, "train") for model in RECURRENT]
+        gaps[name] = float(np.median(np.divide(tests, trains)))
+        static = min(figures.error(name, model) for model in STATIC_NETWORKS)
+        said = [printed("table2", one, name) / printed("table2", one, name, "train") for one in RECURRENT]
+        words[name] = (
+            f"median test over training error {gaps[name]:.1f} (in print {min(said):.1f} to "
+            f"{max(said):.1f}), best {number(float(np.min(tests)))}, static {number(static)}"
+        )
+        if name != "bidmc":
+            facts[f"{TITLES[name]}, competitive: as good as the best static row"] = (
+                np.min(tests) <= 1.02 * static
+            )
+    facts["BIDMC, gap twice that of the others"] = gaps["bidmc"] > 2 * max(
+        gaps["appliances"], gaps["beijing"]
+    )
     return Claim(
         "Results",
-        "Classical recurrent models deliver mixed results: competitive on Appliances and PM2.5, but "
-        "unstable on BIDMC HR where the train-test gap widens sharply",
-        f"Test over training error of RNN, LSTM and GRU: {each(words)} (BIDMC in print {min(said):.1f} to "
-        f"{max(said):.1f}); with past labels none is unstable (see the honest column)",
-        judge(max(ours["appliances"]) < 1.3, max(ours["beijing"]) < 1.3, min(ours["bidmc"]) > 2),
+        "Classical recurrent models (RNN, LSTM, GRU) deliver mixed results: competitive on Appliances and "
+        "PM2.5, but unstable on BIDMC HR where the train-test gap widens sharply",
+        f"RNN, LSTM and GRU in four readings: {each(words)}",
+        facts,
     )
 
 
 def overhead(figures: Figures) -> list[Claim]:
     """Judge the complexity section by counted multiplies."""
-    counts = {
-        name: (
-            formula("RM", WIDTHS[name], HIDDEN, WIDTHS[name])[1],
-            formula("rnn", WIDTHS[name], HIDDEN, 0)[1],
-        )
-        for name in DATASETS
-    }
-    sizes = {name: f"m = {WIDTHS[name]}" for name in DATASETS}
-    words = {name: f"{ours:,} multiplies a step, RNN {theirs:,}" for name, (ours, theirs) in counts.items()}
-    best = {name: f"{published()['memory_size'][name]['best_m']}" for name in DATASETS}
+    sizes, counts, small, light, added = {}, {}, {}, {}, {}
+    for name in DATASETS:
+        width = INPUTS[name]
+        total = formula("RM", width, HIDDEN, width)[1]
+        pathway, cell = total - HIDDEN * width, formula("rnn", width, HIDDEN, 0)[1]
+        best = published()["memory_size"][name]["best_m"]
+        sizes[name] = f"m = {width}, best in print {best}"
+        small[f"{TITLES[name]}, m at most k / 8"] = width <= HIDDEN / 8
+        counts[name] = f"{pathway:,} of {total:,} multiplies a step; RNN {cell:,}: {percent(pathway / cell)}"
+        light[f"{TITLES[name]}, at most a tenth of an RNN cell"] = pathway <= 0.1 * cell
+        added[f"{TITLES[name]}, km + m"] = pathway == HIDDEN * width + width
     return [
         Claim(
             "Computational complexity",
-            "m << k in practice",
-            f"k = {HIDDEN}; by default m = d: {each(sizes)}; best m in print: {each(best)}",
-            judge(*(WIDTHS[name] < HIDDEN / 4 for name in DATASETS)),
+            "Since m << k in practice",
+            f"k = {HIDDEN}; by default m = d: {each(sizes)}",
+            small,
         ),
         Claim(
             "Computational complexity",
             "the residual pathway adds negligible overhead relative to an RNN cell",
-            f"RM: {each(words)}",
-            judge(*(ours < theirs for ours, theirs in counts.values())),
+            f"What the memory adds to a network of the inputs alone: {each(counts)}",
+            light,
+        ),
+        Claim(
+            "Computational complexity",
+            "adding km parameters and km multiplies per step. The residual projection adds m parameters "
+            "and m multiplies",
+            f"Counted in the weights: {each(counts)}",
+            added,
         ),
     ]
 
 
 def conclusion(figures: Figures) -> list[Claim]:
     """Judge the factors of the conclusion."""
-    strong: dict[str, str] = {}
-    weak: dict[str, str] = {}
-    recurrent, static, best = {}, {}, []
-    facts: dict[str, list[bool]] = {"lags": [], "recurrent": [], "static": []}
+    lagged, recurrent, static = {}, {}, {}
+    of_lags, of_recurrent, of_static = {}, {}, {}
     for name in DATASETS:
-        rm = figures.error(name, "RM")
-        for lags, words in (("as-published", weak), ("correct", strong)):
-            gains = [1 - rm / figures.error(name, model, lags=lags) for model in ("arx-lr", "narx-mlp")]
-            words[name] = f"{percent(min(gains))} to {percent(max(gains))}"
-            facts["lags"].append(min(gains) > 0.3)
-        factors = [figures.error(name, model) / rm for model in RECURRENT]
-        said = [printed("table2", model, name) / printed("table2", "RM", name) for model in RECURRENT]
+        title, rm = TITLES[name], figures.error(name, "RM")
+        print_rm = printed("table2", "RM", name)
+        in_print = 1 - print_rm / min(
+            printed("table2", model, name) for model in ("arx-lr", "narx-rf", "narx-mlp")
+        )
+        without, given = (
+            1 - rm / min(figures.error(name, model, lags=lags) for model in ("arx-lr", "narx-mlp"))
+            for lags in ("as-published", "correct")
+        )
+        lagged[name] = f"{percent(in_print)} in print, {percent(without)} ours, {percent(given)} with y[t-1]"
+        of_lags[f"{title}, in print"] = 0.33 <= in_print <= 0.52
+        of_lags[f"{title}, ours, lags as published"] = 0.33 <= without <= 0.52
+        of_lags[f"{title}, ours, with y[t-1]"] = given >= 0.33
+        factors = [error / rm for model in RECURRENT for error in figures.readings(name, model)]
+        said = [printed("table2", model, name) / print_rm for model in RECURRENT]
         recurrent[name] = (
-            f"{min(factors):.1f} to {max(factors):.1f} (in print {min(said):.1f} to {max(said):.1f})"
+            f"{min(said):.1f} to {max(said):.1f} in print, {min(factors):.1f} to {max(factors):.1f} ours"
         )
-        facts["recurrent"].append(min(factors) >= 1.9 and max(factors) <= 6.5)
-        gains = [1 - rm / figures.error(name, model) for model in ("lr", "rf", "mlp")]
-        said = [
-            1 - printed("table2", "RM", name) / printed("table2", model, name)
-            for model in ("lr", "rf", "mlp")
-        ]
-        static[name] = (
-            f"{percent(min(gains))} to {percent(max(gains))} (in print {percent(min(said))} at least)"
-        )
-        facts["static"].append(min(gains) > 0.8)
-        best.append(max(gains) if name == "bidmc" else 0.0)
+        of_recurrent[f"{title}, in print within 2 to 6"] = min(said) >= 1.95 and max(said) <= 6.05
+        of_recurrent[f"{title}, ours at least 1.9"] = min(factors) >= 1.9
+        gain = 1 - rm / min(figures.error(name, model) for model in ("lr", "rf", "mlp"))
+        said_gain = 1 - print_rm / min(printed("table2", model, name) for model in ("lr", "rf", "mlp"))
+        static[name] = f"{percent(said_gain)} in print, {percent(gain)} ours"
+        of_static[f"{title}, in print"] = said_gain > 0.8
+        of_static[f"{title}, ours"] = gain > 0.8
+    best = 1 - figures.error("bidmc", "RM") / figures.error("bidmc", "lr")
+    naive = 1 - figures.error("bidmc", "persistence") / figures.error("bidmc", "lr")
     return [
         Claim(
             "Conclusion",
             "reducing error by roughly 35-50% versus strong ARX/NARX baselines",
-            f"RM below ARX and NARX-MLP as published: {each(weak)}; with y[t-1]: {each(strong)}",
-            judge(*facts["lags"]),
+            f"RM below the best lagged row: {each(lagged)}",
+            of_lags,
         ),
         Claim(
             "Conclusion",
             "by factors of 2-6 versus RNNs",
-            f"RNN, LSTM and GRU over RM: {each(recurrent)}; the recurrent rows see no past label",
-            judge(*facts["recurrent"]),
+            f"RNN, LSTM and GRU over RM, of any reading: {each(recurrent)}. On BIDMC the text understates "
+            "its table; the recurrent rows see no past label",
+            of_recurrent,
         ),
         Claim(
             "Conclusion",
-            ">80% reductions over static models",
-            f"RM below static models: {each(static)}",
-            judge(*facts["static"]),
+            "with >80% reductions over static models",
+            f"RM below the best static row: {each(static)}",
+            of_static,
         ),
         Claim(
             "Conclusion",
-            "up to ~99% on BIDMC HR",
-            f"RM below static models on BIDMC by up to {percent(max(best))}; persistence, by "
-            f"{percent(1 - figures.error('bidmc', 'persistence') / figures.error('bidmc', 'lr'))} below "
-            "linear regression",
-            judge(max(best) > 0.98),
+            "and up to ~99% on BIDMC HR",
+            f"RM is {percent(best, 1)} below linear regression; persistence is {percent(naive, 1)} below it",
+            {"RM 98 % below linear regression": best > 0.98},
         ),
     ]
 
 
 def robust(figures: Figures) -> Claim:
     """Judge robustness under drift by what the honest protocol leaves."""
-    words, facts = {}, []
+    words, facts = {}, {}
     for name in DATASETS:
-        ours = figures.error(name, "RM", protocol="honest")
         jobs = figures.scope.with_seeds(name, "honest", "RM")
-        seeds = [figures.outcomes[one].test for one in jobs if one in figures.outcomes]
+        seeds = np.array([figures.outcomes[one].test for one in jobs if one in figures.outcomes])
         arx = figures.error(name, "arx-lr", protocol="honest", lags="correct")
-        facts.append(ours < arx)
-        change, low, high = (
-            f"{one / arx - 1:+.0%}".replace("%", " %") for one in (ours, min(seeds), max(seeds))
+        if not len(seeds):
+            raise LookupError(str(jobs[0]))
+        facts[f"{TITLES[name]}, every seed below ARX with y[t-1]"] = bool((seeds < arx).all())
+        words[name] = (
+            f"{beside(float(seeds.mean()) / arx)} ARX ({len(seeds)} seeds, from "
+            f"{beside(float(seeds.min()) / arx)} to {beside(float(seeds.max()) / arx)})"
         )
-        words[name] = f"{change} ({len(seeds)} seeds, {low} to {high})"
     return Claim(
-        "Abstract, contributions",
-        "robust predictions under a drift and volatility environment",
-        "The paper has no test of drift. RM against a correct linear ARX on rows that chose nothing: "
-        f"{each(words)}",
-        judge(*facts),
+        "Abstract; contribution 3",
+        "VARNN achieves superior robustness in the presence of noise, variability, and regime shifts",
+        "No test of the paper isolates drift; its evidence is later rows of three real data sets. On such "
+        f"rows, with nothing chosen by them, RM is: {each(words)}",
+        facts,
     )
 
 
@@ -270,7 +324,7 @@ CLAIMS = (
     static_underperforms,
     forests_overfit,
     lags_improve,
-    recurrent_unstable,
+    recurrent_mixed,
     conclusion,
     robust,
     overhead,
