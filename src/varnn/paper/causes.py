@@ -89,7 +89,10 @@ def splits(scope: Scope, outcomes: Outcomes) -> Lines:
         printed = published()[table].get(model, {}).get("bidmc") if lags != "correct" else None
         for index, part in enumerate(("train", "test")):
             errors = np.array([getattr(outcomes[one], part) for one in ran])
-            beside = np.array([getattr(outcomes.get(correct[one.split]), part, np.nan) for one in ran])
+            both = [one for one in ran if correct[one.split] in outcomes]
+            ratios = [
+                getattr(outcomes[one], part) / getattr(outcomes[correct[one.split]], part) for one in both
+            ]
             low, lower, median, upper, high = np.quantile(errors, [0, 0.05, 0.5, 0.95, 1])
             lines.append(
                 {
@@ -103,8 +106,8 @@ def splits(scope: Scope, outcomes: Outcomes) -> Lines:
                     "highest": float(high),
                     "paper": printed[index] if printed else None,
                     "splits below paper": int((errors < printed[index]).sum()) if printed else None,
-                    "over correct ARX of the same split, median": float(np.median(errors / beside)),
-                    "of them lower": int((errors < beside).sum()),
+                    "over correct ARX of the same split, median": float(np.median(ratios)) if both else None,
+                    "of them lower": sum(ratio < 1 for ratio in ratios) if both else None,
                 }
             )
     return lines
@@ -132,5 +135,5 @@ def _said(current: bool) -> str:
     return "yes" if current else "no"
 
 
-def _mean(distances: Any) -> float:
-    return float(np.expm1(distances.mean())) if len(distances) else float("nan")
+def _mean(distances: Any) -> float | None:
+    return float(np.expm1(distances.mean())) if len(distances) else None

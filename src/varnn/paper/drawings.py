@@ -114,8 +114,8 @@ def _curves(
         _finish(axes, TITLES[dataset], "epoch")
         axes.set_yscale("log")
     caption = (
-        f"{title}: mean squared error in min-max units by epoch, paper protocol. Thick: test (which the "
-        "paper calls validation), with the range over seeds; thin: training."
+        f"{title}: mean squared error in min-max units by epoch, paper protocol. Thick: test, "
+        "which picks the epoch, with the range over seeds; thin: training."
     )
     return [Drawing(name, title, figure, caption)]
 

@@ -61,7 +61,7 @@ def table1(scope: Scope) -> list[dict[str, Any]]:
                 "rows (paper)": printed["rows"],
                 "rows": len(panel),
                 "missing (paper)": "yes" if printed["missing"] else "no",
-                "missing": "yes" if np.isnan(raw.target).any() or np.isnan(raw.inputs).any() else "no",
+                "missing (raw)": "yes" if np.isnan(raw.target).any() or np.isnan(raw.inputs).any() else "no",
                 "inputs (paper)": printed["features"],
                 "inputs": panel.n_inputs,
                 "target": panel.target_name,
