@@ -144,10 +144,39 @@ def test_errata_need_their_evidence() -> None:
     scope = Scope(data=["appliances"])
     assert not any("leave out" in one.title for one in errata.errata(scope, {}))
     found = errata.errata(scope, made_up(scope))
-    assert any("leave out y[t-1]" in one.title for one in found)
+    assert any("appear to leave out y[t-1]" in one.title for one in found)
     assert any("appears to pick the epoch" in one.title for one in found)
     assert any("see no past label" in one.title for one in found)
     assert not any("learning rate" in one.title for one in found)  # the paper declares both
+
+
+def test_a_conclusion_turns_with_its_figures() -> None:
+    """What an erratum says follows from the outcomes: contrary ones give no erratum, or another sentence."""
+    scope = Scope()
+    outcomes = made_up(scope)
+
+    def said(title: str, changed: runner.Outcomes) -> str:
+        return next((one.found for one in errata.errata(scope, outcomes | changed) if title in one.title), "")
+
+    def forests(small: float, large: float) -> runner.Outcomes:
+        return {
+            one: Outcome(large if dict(one.settings)["trees"] == 500 else small, 0.04, 1.0)
+            for one in outcomes
+            if one.model in jobs.FORESTS and one.dataset == "appliances"
+        }
+
+    assert "scikit-learn's default is 100" in said("100 trees than 500", forests(0.0006, 0.0002))
+    assert said("100 trees than 500", forests(0.0002, 0.0006)) == ""
+    for current in (True, False):
+        near = {
+            one: Outcome(*published()["table2"][one.model][one.dataset], 1.0)
+            for one in outcomes
+            if one.model in jobs.RECURRENT
+            and one.protocol == "paper"
+            and bool(dict(one.settings).get("current")) == current
+        }
+        with_or_without = "with x_t" if current else "without x_t"
+        assert f"The reading {with_or_without}" in said("recurrent rows are fed", near)
 
 
 def test_complexity_counts_agree_with_the_formulas() -> None:
