@@ -138,7 +138,6 @@ def _check(against: Path | None, workers: int | None, as_json: bool) -> None:
     from varnn.cli.progress import jobs_bar
     from varnn.cli.terminal import console
     from varnn.paper import check
-    from varnn.paper.digits import printed
 
     place = against or check.KEPT
     records = check.kept_figures(place)
@@ -153,7 +152,7 @@ def _check(against: Path | None, workers: int | None, as_json: bool) -> None:
         heads = [whole(one) for one in ("train: kept", "now", "test: kept", "now", "verdict")]
         table = Table(Column("job", overflow="fold"), *heads, box=None)
         for line in found.lines:
-            figures = [printed(one) for part in line.comparisons for one in (part.kept, part.now)]
+            figures = [text for part in line.comparisons for text in part.texts]
             table.add_row(str(line.job), *figures, line.word)
         console().print(table)
         console().print(found.summary, markup=False)
