@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from varnn.errors import ConfigError
 from varnn.paper import complexity, errata, jobs, output, runner, tables
 from varnn.paper.findings import gather
 from varnn.paper.jobs import Job, Outcome, job
-from varnn.paper.plan import Scope
+from varnn.paper.plan import Scope, _weight
 from varnn.paper.published import published, verdict
 
 
@@ -24,7 +25,7 @@ def made_up(scope: Scope) -> runner.Outcomes:
     """Give every job of a scope an outcome that depends on its name only."""
     outcomes = {}
     for one in scope.jobs():
-        draw = np.random.default_rng(int(one.key[:8], 16))
+        draw = np.random.default_rng(zlib.crc32(str(one).encode()))
         level = 0.001 * (1 + draw.random())
         epochs = [[epoch, level, level * (1 + 0.1 / epoch)] for epoch in range(1, 4)]
         outcomes[one] = Outcome(level, level, 1.0, epochs, draw.chisquare(1, 200).astype(np.float32) * level)
@@ -59,6 +60,10 @@ def test_the_plan_covers_every_printed_row_and_runs_long_jobs_first() -> None:
 def test_a_quick_plan_is_small_and_a_choice_of_models_is_kept() -> None:
     quick = Scope(quick=True).jobs()
     assert {one.model for one in quick if one.dataset == "beijing"} == {"lr", "arx-lr", "persistence"}
+    assert {one.split for one in quick if one.split != 2025} == {1, 2, 3}
+    assert "RM" not in Scope(quick=True).splits()
+    assert len(quick) < 120
+    assert sum(map(_weight, quick)) < 360  # seconds of one core: the help says three minutes on two
     assert {one.model for one in Scope(models=["RM"], tables=["table3"]).jobs()} == {"RM"}
     with pytest.raises(ConfigError, match="Did you mean 'beijing'"):
         Scope(data=["bejing"])
@@ -66,6 +71,13 @@ def test_a_quick_plan_is_small_and_a_choice_of_models_is_kept() -> None:
         Scope(tables=["table9"])
     with pytest.raises(ConfigError, match="Did you mean 'arx-lr'"):
         Scope(models=["arx-rl"])
+
+
+def test_a_guess_of_seconds_counts_epochs_and_trees() -> None:
+    long, short = (_weight(job("appliances", "paper", "lstm", **one)) for one in ({}, {"epochs": 5}))
+    assert short == pytest.approx(long / 10)
+    assert _weight(job("bidmc", "paper", "rf", trees=20)) == 100
+    assert _weight(job("bidmc", "paper", "arx-lr", split=1, lags="correct")) == 6
 
 
 def test_a_key_depends_on_every_part_of_a_job() -> None:
