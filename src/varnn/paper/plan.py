@@ -15,6 +15,7 @@ LAGGED = ("arx-lr", "narx-rf", "narx-mlp")
 BEYOND = ("persistence", "narx-gbm")  # not in the paper, but belong beside every score
 SECONDS = ("persistence", "lr", "arx-lr")  # what takes no longer, on any data set
 TABLES = ("table1", "table2", "table3", "ablations", "readings", "splits", "figures", "complexity")
+WITHOUT_JOBS = ("table1", "complexity")  # which fit nothing
 LAG_SETS = ("as-published", "correct")
 LARGE_FOREST = 500  # the paper's number of trees
 SPLITS = range(1, 101)  # seeds of random orders of BIDMC's records
