@@ -186,7 +186,7 @@ def _need_part(what: str) -> None:
 
 
 def _need_jobs(scope: "Scope", jobs: "Sequence[Job]") -> None:
-    """Refuse a choice of data sets and models that leaves nothing to run of a table that comes from jobs."""
+    """Refuse a choice of data sets and models that leaves no job to a table that is made of jobs."""
     from varnn.errors import ConfigError
     from varnn.paper.plan import WITHOUT_JOBS
 
@@ -195,8 +195,8 @@ def _need_jobs(scope: "Scope", jobs: "Sequence[Job]") -> None:
         models = f" and models {', '.join(scope.models)}" if scope.models is not None else ""
         raise ConfigError(
             f"there must be something to run for {', '.join(needing)}; of the data sets "
-            f"{', '.join(scope.data)}{models} there is no job. Choose others, or leave --dataset and --models "
-            "out; random splits are of bidmc alone."
+            f"{', '.join(scope.data)}{models} there is no job. Choose others, or leave --dataset and "
+            "--models out; random splits are of bidmc alone."
         )
 
 

@@ -29,8 +29,8 @@ from varnn.paper.runner import Cache, Outcomes, run_all
 KEPT = Path("docs/reproduction/outcomes.csv")  # from the top of a checkout
 SPREADS = 3  # standard deviations over seeds that another machine may be away
 DETERMINISTIC_SHARE = 1e-4  # of the figure, where nothing is drawn: other libraries, other rounding
-# Of the figure, for boosting: LightGBM where it is installed, else scikit-learn's. On Appliances the two are 0.9
-# to 1.9 % apart, in training and test errors of both protocols.
+# Of the figure, for boosting: LightGBM where it is installed, else scikit-learn's. On Appliances the two are
+# 0.9 to 1.9 % apart, in training and test errors of both protocols.
 BOOSTING, BOOSTING_SHARE = "narx-gbm", 0.03
 SAME_SHARE = 1e-6  # of the figure, on the same machine: a last bit may cross the edge of a printed digit
 PARTS = ("train", "test")
@@ -223,12 +223,14 @@ def check(records: Mapping[Job, Record], run: Runner = run_fresh) -> Check:
 def compare(job: Job, records: Mapping[Job, Record], outcome: Outcome) -> Line:
     """Compare one outcome with its record.
 
-    On the machine and with the libraries of the record, figures must be equal as printed, or apart by no more
-    than `SAME_SHARE` of the figure, where a last bit crosses the edge of a printed digit. Elsewhere they may be apart by one printed digit or, if that is more, by `SPREADS` standard deviations over seeds: those
-    of the same configuration, or the root mean square over all configurations of the model (of all variants,
-    for a variant) under the same protocol on the same data set, whichever is larger. Where nothing is drawn
-    it is `DETERMINISTIC_SHARE` of the figure, and `BOOSTING_SHARE` for boosting, whose library may be another;
-    where a record does not say which LightGBM made it, that holds on its own machine, too. Without several seeds, what is further off is not judged.
+    On the machine and with the libraries of the record, figures must be equal as printed, or apart by no
+    more than `SAME_SHARE` of the figure, where a last bit crosses the edge of a printed digit. Elsewhere
+    they may be apart by one printed digit or, if that is more, by `SPREADS` standard deviations over seeds:
+    those of the same configuration, or the root mean square over all configurations of the model (of all
+    variants, for a variant) under the same protocol on the same data set, whichever is larger. Where nothing
+    is drawn it is `DETERMINISTIC_SHARE` of the figure, and `BOOSTING_SHARE` for boosting, whose library may
+    be another; where a record does not say which LightGBM made it, that holds on its own machine, too.
+    Without several seeds, what is further off is not judged.
     """
     record = records[job]
     is_same = _same_machine(record.made, outcome.made)

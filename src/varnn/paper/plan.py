@@ -193,7 +193,7 @@ def _weight(one: Job) -> float:
     if one.model in FORESTS:
         a_tree = {"rf": (0.3, 5.0, 2.0), "narx-rf": (1.9, 43.0, 11.0)}[one.model][at]
         return a_tree * float(settings.get("trees", LARGE_FOREST))
-    share = settings.get("epochs", 50) / 50  # the paper's number; what does not train has no epochs
+    share = float(settings.get("epochs", 50)) / 50  # the paper's number; what does not train has no epochs
     if one.model in RECURRENT:
         return (15.0, 30.0, 250.0)[at] * (1.0 if one.model == "rnn" else 2.7) * share
     if one.model in VARIANTS:
