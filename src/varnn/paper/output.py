@@ -115,9 +115,8 @@ def write(findings: Findings, folder: Path) -> list[Path]:
         **{f"{one.name}.svg": to_svg(one.figure, one.caption) + "\n" for one in findings.drawings},
     }
     if "claims.md" not in texts:
-        (folder / "claims.md").unlink(
-            missing_ok=True
-        )  # of an earlier run: its figures are not those beside it
+        # Of an earlier run: its figures are not those that are written beside it now.
+        (folder / "claims.md").unlink(missing_ok=True)
     paths = []
     for name, text in texts.items():
         write_atomically(folder / name, text.encode())
