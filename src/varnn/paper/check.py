@@ -30,7 +30,8 @@ KEPT = Path("docs/reproduction/outcomes.csv")  # from the top of a checkout
 SPREADS = 3  # standard deviations over seeds that another machine may be away
 DETERMINISTIC_SHARE = 1e-4  # of the figure, where nothing is drawn: other libraries, other rounding
 # Of the figure, for boosting: LightGBM where it is installed, else scikit-learn's. On Appliances the two are
-# 0.9 to 1.9 % apart, in training and test errors of both protocols.
+# 0.9 to 1.9 % apart, in training and test errors of both protocols. On Beijing it is up to 18 %, so the check
+# has boosting on Appliances alone.
 BOOSTING, BOOSTING_SHARE = "narx-gbm", 0.03
 SAME_SHARE = 1e-6  # of the figure, on the same machine: a last bit may cross the edge of a printed digit
 PARTS = ("train", "test")
