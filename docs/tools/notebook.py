@@ -18,7 +18,8 @@ from typing import Any
 import matplotlib as mpl
 
 NOTEBOOK = Path(__file__).parents[1] / "reproduction" / "by-hand.ipynb"
-EPOCHS = "EPOCHS = 50"  # the line that --epochs changes
+FULL = 50  # epochs of the committed outputs
+EPOCHS = f"EPOCHS = {FULL}"  # the line that --epochs changes
 
 Cell = dict[str, Any]
 
@@ -26,9 +27,13 @@ Cell = dict[str, Any]
 def main() -> None:
     """Run all cells in order."""
     parser = argparse.ArgumentParser(description="Run the notebook, and write what its cells give into it.")
-    parser.add_argument("--epochs", type=int, default=50, help="of each training; the paper has 50")
+    parser.add_argument("--epochs", type=int, default=FULL, help=f"of each training; the paper has {FULL}")
     parser.add_argument("-o", "--output", type=Path, default=NOTEBOOK, help="what to write, if not itself")
     chosen = parser.parse_args()
+    if chosen.epochs != FULL and chosen.output.resolve() == NOTEBOOK.resolve():
+        parser.error(
+            f"--epochs {chosen.epochs} needs -o with another file: {NOTEBOOK.name} has those of {FULL}."
+        )
     mpl.use("Agg")
     notebook = json.loads(NOTEBOOK.read_text())
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -56,12 +61,12 @@ def fingerprint(notebook: dict[str, Any]) -> str:
 
 def run(code: str, names: dict[str, Any], cell: str) -> list[dict[str, Any]]:
     """Run a cell, and give its outputs: text, then figures."""
-    *before, last = ast.parse(code).body
+    statements = ast.parse(code).body
     said = io.StringIO()
     with redirect_stdout(said):
-        exec(compile(ast.Module(before, []), f"cell {cell}", "exec"), names)
+        exec(compile(ast.Module(statements[:-1], []), f"cell {cell}", "exec"), names)
         # "single" prints the value of an expression, as Jupyter does with that of a cell's last line.
-        exec(compile(ast.Interactive([last]), f"cell {cell}", "single"), names)
+        exec(compile(ast.Interactive(statements[-1:]), f"cell {cell}", "single"), names)
     text = said.getvalue().splitlines(keepends=True)
     printed = [{"name": "stdout", "output_type": "stream", "text": text}] if text else []
     return printed + figures()

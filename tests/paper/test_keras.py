@@ -37,6 +37,13 @@ CLOSE = {"float32": 1e-5} | ({} if keras.backend.backend() == "jax" else {"float
 on_torch = pytest.mark.skipif(keras.backend.backend() != "torch", reason="gradients are taken by torch")
 
 
+def _own(name: str) -> Any:
+    """Give an activation of somebody's own, of some name, whose source cannot be read."""
+    scope: dict[str, Any] = {"keras": keras}
+    exec(f"def {name}(z): return keras.ops.tanh(2 * z)", scope)
+    return scope[name]
+
+
 def layer_of(cell: Architecture, weights: Weights, window: int, dtype: str) -> VARNN:
     layer = VARNN(
         cell.hidden_size,
@@ -232,7 +239,17 @@ def test_windows_stay_in_their_series_and_end_in_a_label() -> None:
         windows(Panel.from_arrays([[1.0], [np.nan], [3.0]], [1.0, 2.0, 3.0]), 2)
 
 
-@pytest.mark.parametrize("sizes", [{"units": 0}, {"units": 1.5}, {"memory_size": 0}, {"memory_size": "d"}])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"units": 0},
+        {"units": 1.5},
+        {"units": True},
+        {"memory_size": 0},
+        {"memory_size": "d"},
+        {"memory_size": True},
+    ],
+)
 def test_sizes_that_cannot_be_are_refused(sizes: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"{next(iter(sizes))} must be a whole number, at least 1"):
         VARNN(**sizes)
@@ -312,3 +329,23 @@ def test_a_backend_that_is_not_there_is_said_so() -> None:
     message = said(code, KERAS_BACKEND="tensorflow")
     assert message.startswith("MissingExtraError Keras is set to a backend that needs 'tensorflow")
     assert "KERAS_BACKEND" in message
+
+
+@pytest.mark.parametrize("name", ["steep", "tanh"])
+def test_an_activation_of_ones_own_works_and_is_not_taken_for_another(name: str) -> None:
+    panel = random_panel([30], 2)
+    window, _ = windows(panel)
+    layers = [VARNN(4, memory_activation=one) for one in ("tanh", _own(name))]
+    for layer in layers:
+        computed(layer, *window)
+    layers[1].set_weights(layers[0].get_weights())
+    tanh, own = (computed(layer, *window) for layer in layers)
+    assert np.isfinite(own).all()
+    assert np.abs(tanh - own).max() > 1e-4
+    assert hash(layers[1].cell) != hash(layers[0].cell)
+    with pytest.raises(ConfigError, match=f"this layer has relu and custom {name}. Train one with these."):
+        to_regressor(layers[1], panel)
+    hidden = VARNN(4, activation=_own("relu"))
+    computed(hidden, *window)
+    with pytest.raises(ConfigError, match="this layer has custom relu and relu"):
+        to_regressor(hidden, panel)

@@ -98,6 +98,9 @@ def test_ours_stand_beside_with_their_spread_and_the_honest_error() -> None:
     assert row == ["--", "--", "0.00015", "0.000150(2)", "0.01234"]
     train = replace(test, part="train", mean=0.00384, spread=0.00035)
     assert figures(rows(latex.table3([train]))[-1])[1] == "0.00384(35)"
+    close = replace(train, spread=0.0000049)  # less than half of the last digit
+    assert figures(rows(latex.table3([close]))[-1])[1] == "0.00384"
+    assert figures(rows(latex.table3([replace(close, spread=0.0000051)]))[-1])[1] == "0.00384(1)"
 
 
 def test_models_beyond_the_paper_and_both_lag_sets_are_in_table_2_alone() -> None:
@@ -125,4 +128,8 @@ def test_one_file_holds_all_tables_and_leaves_empty_ones_out() -> None:
     assert r"\documentclass" not in part
     assert part.count(r"\begin{table*}") == 2
     assert latex.tables_tex([], []).startswith("%")
+    alone = latex.tables_tex([one for one in CELLS if one.table == "table3"], [], with_table2=False)
+    assert "varnn-table-2" not in alone
+    assert alone.count(r"\begin{table*}") == 1
+    assert latex.tables_tex(CELLS, [], remark="Beware.").startswith("% Beware.\n")
     assert len(set(re.findall(r"\\label\{(.*)\}", whole))) == 3

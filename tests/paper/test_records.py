@@ -128,7 +128,7 @@ GOOD = outcomes_csv({job("appliances", "paper", "lr"): Outcome(0.5, 0.25, 1.0, m
     ("before", "after", "said"),
     [
         ("dataset,", "data set,", "line 1 must name the columns dataset"),
-        ("0.25", "0,25", "line 2 must have 18 cells; it has 19"),
+        ("0.25", "0,25", "line 2 must have 19 cells; it has 20"),
         ("0.25", "a lot", "line 2: test cannot be read: could not convert"),
         ("0.25", "nan", "line 2: test cannot be read: it must be finite"),
         (",paper,", ",papers,", "line 2: protocol cannot be read: it must be one of paper, honest"),

@@ -1,5 +1,6 @@
 """The reproduction: verdicts, plan, cache and resume, tables and errata; on real data where it is there."""
 
+import itertools
 import json
 import os
 import re
@@ -7,24 +8,29 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from varnn.errors import ConfigError
 from varnn.paper import complexity, errata, jobs, output, runner, tables
 from varnn.paper.findings import gather
 from varnn.paper.jobs import Job, Outcome, job
-from varnn.paper.plan import Scope
+from varnn.paper.plan import Scope, _weight
 from varnn.paper.published import published, verdict
+from varnn.report.provenance import provenance
 
 
 def made_up(scope: Scope) -> runner.Outcomes:
     """Give every job of a scope an outcome that depends on its name only."""
     outcomes = {}
     for one in scope.jobs():
-        draw = np.random.default_rng(int(one.key[:8], 16))
+        draw = np.random.default_rng(zlib.crc32(str(one).encode()))
         level = 0.001 * (1 + draw.random())
         epochs = [[epoch, level, level * (1 + 0.1 / epoch)] for epoch in range(1, 4)]
         outcomes[one] = Outcome(level, level, 1.0, epochs, draw.chisquare(1, 200).astype(np.float32) * level)
@@ -59,6 +65,10 @@ def test_the_plan_covers_every_printed_row_and_runs_long_jobs_first() -> None:
 def test_a_quick_plan_is_small_and_a_choice_of_models_is_kept() -> None:
     quick = Scope(quick=True).jobs()
     assert {one.model for one in quick if one.dataset == "beijing"} == {"lr", "arx-lr", "persistence"}
+    assert {one.split for one in quick if one.split != 2025} == {1, 2, 3}
+    assert "RM" not in Scope(quick=True).splits()
+    assert len(quick) < 120
+    assert sum(map(_weight, quick)) < 360  # seconds of one core: the help says three minutes on two
     assert {one.model for one in Scope(models=["RM"], tables=["table3"]).jobs()} == {"RM"}
     with pytest.raises(ConfigError, match="Did you mean 'beijing'"):
         Scope(data=["bejing"])
@@ -66,6 +76,13 @@ def test_a_quick_plan_is_small_and_a_choice_of_models_is_kept() -> None:
         Scope(tables=["table9"])
     with pytest.raises(ConfigError, match="Did you mean 'arx-lr'"):
         Scope(models=["arx-rl"])
+
+
+def test_a_guess_of_seconds_counts_epochs_and_trees() -> None:
+    long, short = (_weight(job("appliances", "paper", "lstm", **one)) for one in ({}, {"epochs": 5}))
+    assert short == pytest.approx(long / 10)
+    assert _weight(job("bidmc", "paper", "rf", trees=20)) == 100
+    assert _weight(job("bidmc", "paper", "arx-lr", split=1, lags="correct")) == 6
 
 
 def test_a_key_depends_on_every_part_of_a_job() -> None:
@@ -98,9 +115,13 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: py
     np.testing.assert_array_equal(again.squared, kept.squared)
     (tmp_path / f"{wanted[0].key}.json").write_text("{")  # damaged: it is as if it was not there
     assert cache.get(wanted[0]) is None
+    (tmp_path / f"{wanted[1].key}.npy").write_bytes(b"")  # a disk that was full
+    assert cache.get(wanted[1]) is None
 
 
-def test_findings_are_written_in_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def without_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have findings gathered where no data set is."""
     monkeypatch.setattr("varnn.paper.findings.table1", lambda scope: [])
     monkeypatch.setattr(
         errata, "_CHECKS", tuple(one for one in errata._CHECKS if one.__name__ != "_interpolation")
@@ -109,6 +130,10 @@ def test_findings_are_written_in_every_form(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(
         "varnn.datasets.bidmc.patients", lambda: {f"{n:02d}": f"p{n // 2}" for n in range(1, 54)}
     )
+
+
+@pytest.mark.usefixtures("without_data")
+def test_findings_are_written_in_every_form(tmp_path: Path) -> None:
     scope = Scope(seeds=2)
     findings = gather(scope, made_up(scope), command="varnn reproduce", seconds=60.0)
     paths = output.write(findings, tmp_path)
@@ -138,6 +163,57 @@ def test_findings_are_written_in_every_form(tmp_path: Path, monkeypatch: pytest.
     counts = re.search(r"(\d+) agree .* lower in (\d+) and higher in (\d+)", content["summary"])
     assert counts is not None
     assert sum(int(one) for one in counts.groups()) == len(printed)
+
+
+@pytest.mark.usefixtures("without_data")
+def test_a_quick_run_says_so_and_judges_no_claim(tmp_path: Path) -> None:
+    (tmp_path / "claims.md").write_text("of an earlier run")
+    scope = Scope(quick=True)
+    paths = output.write(gather(scope, made_up(scope), command="", seconds=1.0), tmp_path)
+    assert "claims.md" not in {path.name for path in paths}
+    assert not (tmp_path / "claims.md").exists()
+    words = "Quick run: 3 epochs and 20 trees, not the paper's settings."
+    content = json.loads((tmp_path / "results.json").read_text())
+    assert content["claims"] == []
+    assert content["summary"].startswith(f"{words} Of ")
+    assert words in (tmp_path / "results.md").read_text()
+    assert (tmp_path / "tables.tex").read_text().splitlines()[0] == f"% {words}"
+
+
+@pytest.mark.usefixtures("without_data")
+def test_one_table_alone_leaves_no_claims_of_an_earlier_run_and_no_other_table(tmp_path: Path) -> None:
+    (tmp_path / "claims.md").write_text("of an earlier run")
+    scope = Scope(tables=["table3"], data=["appliances"], seeds=2)
+    output.write(gather(scope, made_up(scope), command="", seconds=1.0), tmp_path)
+    assert not (tmp_path / "claims.md").exists()
+    tables = (tmp_path / "tables.tex").read_text()
+    assert re.findall(r"label\{(.*)\}", tables) == ["varnn-table-3"]
+    assert "Quick run" not in tables
+    both = Scope(tables=["table2"], data=["appliances"], models=["RM"], seeds=2)
+    output.write(gather(both, made_up(both), command="", seconds=1.0), tmp_path)
+    assert "varnn-table-2" in (tmp_path / "tables.tex").read_text()
+
+
+@pytest.mark.usefixtures("without_data")
+def test_machines_are_counted_with_those_that_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    scope = Scope(tables=["table3"], data=["appliances"], models=["RM"])
+    known, *unknown = outcomes = made_up(scope)
+    outcomes[known] = replace(outcomes[known], made=provenance())
+    commits = iter(["0123abc"])  # git is asked once, however many files are written
+    monkeypatch.setattr(output, "checkout_commit", lambda: next(commits))
+    findings = gather(scope, outcomes, command="", seconds=1.0)
+    assert findings.made["jobs run on unknown machine"] == str(len(unknown))
+    assert sum(int(n) for name, n in findings.made.items() if name.startswith("jobs run on")) == len(outcomes)
+    assert findings.made["commit"] == "0123abc"
+
+
+@pytest.mark.usefixtures("without_data")
+def test_a_figure_that_is_no_number_is_not_written_as_json() -> None:
+    scope = Scope(tables=["table3"], data=["appliances"], models=["RM"])
+    findings = gather(scope, made_up(scope), command="", seconds=1.0)
+    json.loads(output.as_json(findings), parse_constant=pytest.fail)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        output.as_json(replace(findings, splits=[{"median": float("nan")}]))
 
 
 def test_errata_need_their_evidence() -> None:
@@ -184,6 +260,28 @@ def test_complexity_counts_agree_with_the_formulas() -> None:
     for line in complexity.table("beijing", repeats=2):
         assert line["multiplies"] == line["weights counted"], line["model"]
         assert line["microseconds per step"] > 0
+
+
+def test_complexity_begins_with_the_predictor_that_sees_inputs_alone() -> None:
+    first, *others = complexity.table("beijing", repeats=2)
+    assert (first["model"], first["multiplies (formula)"]) == ("feed-forward", "kd")
+    assert first["multiplies"] == first["weights counted"] == 128 * 9
+    assert first["parameters"] == 128 * 9 + 128 + 128 + 1
+    assert all(first["multiplies"] < line["multiplies"] for line in others)
+
+
+def test_steps_are_timed_warm_and_in_a_new_order_each_round() -> None:
+    seen: list[str] = []
+    steps = {name: partial(seen.append, name) for name in ("a", "b", "c", "d")}
+    found = complexity._timed(steps, torch, repeats=40)
+    assert found.keys() == steps.keys()
+    warm, timed = seen[:-160], seen[-160:]
+    assert set(warm) == set(steps)
+    rounds = [timed[at : at + 4] for at in range(0, 160, 4)]
+    assert all(set(one) == set(steps) for one in rounds)
+    # Rotation would not do: each would still come after the same one.
+    before = {(timed[at - 1], timed[at]) for at in range(1, 160)}
+    assert before >= set(itertools.permutations(steps, 2))
 
 
 def test_printed_linear_rows_come_out_to_the_digit(data_folder: Path) -> None:

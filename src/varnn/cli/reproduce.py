@@ -5,11 +5,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from varnn.cli._options import Json, listed
+
+if TYPE_CHECKING:
+    from varnn.paper.jobs import Job
+    from varnn.paper.plan import Scope
 
 
 def reproduce(
@@ -17,7 +21,8 @@ def reproduce(
     what: Annotated[
         str,
         typer.Argument(
-            help="table1, table2, table3, ablations, readings, splits, figures, complexity or all."
+            help="table1, table2, table3, ablations, readings, splits, figures, complexity, or all, which "
+            "judges the paper's claims, too."
         ),
     ] = "all",
     dataset: Annotated[
@@ -70,6 +75,7 @@ def reproduce(
     from varnn.paper.published import DATASETS
     from varnn.paper.runner import Cache, run_all
 
+    _need_part(what)
     scope = Scope(
         tables=TABLES if what == "all" else (what,),
         data=tuple(dataset) if dataset else DATASETS,
@@ -79,12 +85,18 @@ def reproduce(
         trees=trees,
     )
     check_choice("device", device, ("cpu", "cuda"))
+    if device == "cuda" and not finished:
+        from varnn.network.training import pick_device
+
+        pick_device(device)  # complains now, and not after hours, where there is no GPU
+    jobs = scope.jobs()
+    _need_jobs(scope, jobs)
     _need_data(scope.data)
     _need_folder(output)
-    jobs = scope.jobs()
     cache = Cache(output / "jobs")
     if finished:
         outcomes = {job: outcome for job in jobs if (outcome := cache.get(job)) is not None}
+        _need_outcomes(len(jobs), len(outcomes), cache.folder)
     else:
         with jobs_bar(len(jobs)) as on_done:
             outcomes = run_all(jobs, cache, workers=workers, device=device, on_done=on_done)
@@ -138,7 +150,6 @@ def _check(against: Path | None, workers: int | None, as_json: bool) -> None:
     from varnn.cli.progress import jobs_bar
     from varnn.cli.terminal import console
     from varnn.paper import check
-    from varnn.paper.digits import printed
 
     place = against or check.KEPT
     records = check.kept_figures(place)
@@ -153,12 +164,51 @@ def _check(against: Path | None, workers: int | None, as_json: bool) -> None:
         heads = [whole(one) for one in ("train: kept", "now", "test: kept", "now", "verdict")]
         table = Table(Column("job", overflow="fold"), *heads, box=None)
         for line in found.lines:
-            figures = [printed(one) for part in line.comparisons for one in (part.kept, part.now)]
+            figures = [text for part in line.comparisons for text in part.texts]
             table.add_row(str(line.job), *figures, line.word)
         console().print(table)
         console().print(found.summary, markup=False)
     if found.failed:
         raise typer.Exit(1)
+
+
+def _need_part(what: str) -> None:
+    """Refuse what is no part of the reproduction."""
+    from varnn.errors import ConfigError, nearest
+    from varnn.paper.plan import TABLES
+
+    known = (*TABLES, "all")
+    if what not in known:
+        raise ConfigError(
+            f"what to reproduce must be a part of the paper; got {what!r}. {nearest(what, known)} "
+            "Claims are judged with all."
+        )
+
+
+def _need_jobs(scope: "Scope", jobs: "Sequence[Job]") -> None:
+    """Refuse a choice of data sets and models that leaves no job to a table that is made of jobs."""
+    from varnn.errors import ConfigError
+    from varnn.paper.plan import WITHOUT_JOBS
+
+    needing = [name for name in scope.tables if name not in WITHOUT_JOBS]
+    if needing and not jobs:
+        models = f" and models {', '.join(scope.models)}" if scope.models is not None else ""
+        raise ConfigError(
+            f"there must be something to run for {', '.join(needing)}; of the data sets "
+            f"{', '.join(scope.data)}{models} there is no job. Choose others, or leave --dataset and "
+            "--models out; random splits are of bidmc alone."
+        )
+
+
+def _need_outcomes(jobs: int, finished: int, folder: Path) -> None:
+    """Refuse to write an empty report over an earlier one."""
+    from varnn.errors import ConfigError
+
+    if jobs and not finished:
+        raise ConfigError(
+            f"--finished writes what is finished; of {jobs} jobs nothing is finished in {str(folder)!r}, and "
+            "nothing was written. Run it without --finished, or name the folder of an earlier run with -o."
+        )
 
 
 def _need_data(names: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from varnn.errors import ConfigError, DataError
 from varnn.evaluation import DETERMINISTIC
 from varnn.network.cell import VARIANTS
-from varnn.paper.digits import decimals, printed
+from varnn.paper.digits import decimals
 from varnn.paper.jobs import FILLED_BY_PART, Job, Outcome, job
 from varnn.paper.plan import ABLATION_RATE, Scope
 from varnn.paper.records import MADE, Record, read_outcomes
@@ -29,8 +29,13 @@ from varnn.paper.runner import Cache, Outcomes, run_all
 KEPT = Path("docs/reproduction/outcomes.csv")  # from the top of a checkout
 SPREADS = 3  # standard deviations over seeds that another machine may be away
 DETERMINISTIC_SHARE = 1e-4  # of the figure, where nothing is drawn: other libraries, other rounding
+# Of the figure, for boosting: LightGBM where it is installed, else scikit-learn's. On Appliances the two are
+# 0.9 to 1.9 % apart, in training and test errors of both protocols. On Beijing it is up to 18 %, so the check
+# has boosting on Appliances alone.
+BOOSTING, BOOSTING_SHARE = "narx-gbm", 0.03
+SAME_SHARE = 1e-6  # of the figure, on the same machine: a last bit may cross the edge of a printed digit
 PARTS = ("train", "test")
-_MACHINE = tuple(name for name in MADE if name != "date")
+_MACHINE = tuple(name for name in MADE if name not in ("date", "lightgbm"))
 
 Runner = Callable[[Sequence[Job]], Outcomes]
 
@@ -46,9 +51,16 @@ class Comparison:
     is_spread_known: bool = True
 
     @property
+    def texts(self) -> tuple[str, str]:
+        """What is kept and what came now, both with the digits of what is kept."""
+        digits = decimals(self.kept)
+        return f"{self.kept:.{digits}f}", f"{self.now:.{digits}f}"
+
+    @property
     def word(self) -> str:
         """Say ``equal`` (as printed), ``close``, ``not judged`` or ``differs``."""
-        if printed(self.kept) == printed(self.now):
+        kept, now = self.texts
+        if kept == now:
             return "equal"
         if abs(self.now - self.kept) <= self.tolerance:
             return "close"
@@ -125,7 +137,7 @@ def chosen() -> list[Job]:
         ("honest", "arx-lr", {"lags": "correct"}),
         ("honest", "narx-mlp", {"lags": "correct"}),
         ("paper", "narx-rf", {"lags": "as-published"}),
-        ("honest", "narx-gbm", {}),
+        ("honest", BOOSTING, {}),
         ("paper", "rnn", {}),
         ("honest", "rnn", {"fair": True}),
         ("honest", "lstm", {}),
@@ -212,20 +224,23 @@ def check(records: Mapping[Job, Record], run: Runner = run_fresh) -> Check:
 def compare(job: Job, records: Mapping[Job, Record], outcome: Outcome) -> Line:
     """Compare one outcome with its record.
 
-    On the machine and with the libraries of the record, figures must be equal as printed. Elsewhere they
-    may be apart by one printed digit or, if that is more, by `SPREADS` standard deviations over seeds: those
-    of the same configuration, or the root mean square over all configurations of the model (of all variants,
-    for a variant) under the same protocol on the same data set, whichever is larger. Where nothing is drawn
-    it is `DETERMINISTIC_SHARE` of the figure. Without several seeds, what is further off is not judged.
+    On the machine and with the libraries of the record, figures must be equal as printed, or apart by no
+    more than `SAME_SHARE` of the figure, where a last bit crosses the edge of a printed digit. Elsewhere
+    they may be apart by one printed digit or, if that is more, by `SPREADS` standard deviations over seeds:
+    those of the same configuration, or the root mean square over all configurations of the model (of all
+    variants, for a variant) under the same protocol on the same data set, whichever is larger. Where nothing
+    is drawn it is `DETERMINISTIC_SHARE` of the figure, and `BOOSTING_SHARE` for boosting, whose library may
+    be another; where a record does not say which LightGBM made it, that holds on its own machine, too.
+    Without several seeds, what is further off is not judged.
     """
     record = records[job]
-    made = {name: record.made.get(name, "") for name in _MACHINE}
-    is_same = all(made.values()) and made == {name: outcome.made.get(name, "") for name in _MACHINE}
+    is_same = _same_machine(record.made, outcome.made)
+    is_library_unknown = job.model == BOOSTING and not record.made.get("lightgbm")
     comparisons = []
     for part in PARTS:
         kept, now = getattr(record, part), getattr(outcome, part)
-        if is_same:
-            comparisons.append(Comparison(part, kept, now, tolerance=0.0))
+        if is_same and not is_library_unknown:
+            comparisons.append(Comparison(part, kept, now, SAME_SHARE * kept))
             continue
         spread = _allowed(job, records, part)
         # A hair more than a digit: 0.00015 - 0.00014 is above 0.00001 in floating point.
@@ -234,9 +249,19 @@ def compare(job: Job, records: Mapping[Job, Record], outcome: Outcome) -> Line:
     return Line(job, is_same, outcome.seconds, tuple(comparisons))
 
 
+def _same_machine(kept: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Whether machine and libraries are the same; records from before LightGBM was named may lack it."""
+    if not all(kept.get(name) for name in _MACHINE):
+        return False
+    names = (*_MACHINE, "lightgbm") if kept.get("lightgbm") else _MACHINE
+    return all(kept[name] == now.get(name) for name in names)
+
+
 def _allowed(job: Job, records: Mapping[Job, Record], part: str) -> float | None:
     """How far a figure may be off elsewhere beyond its printed digits; None where that is not known."""
     kept = float(getattr(records[job], part))
+    if job.model == BOOSTING:
+        return BOOSTING_SHARE * kept
     if job.model in DETERMINISTIC:
         return DETERMINISTIC_SHARE * kept
     family = VARIANTS if job.model in VARIANTS else (job.model,)

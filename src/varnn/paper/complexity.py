@@ -1,7 +1,8 @@
 """The paper's complexity section as a table: parameters and multiplies by formula and by count, and time."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from varnn.network import cell
 from varnn.network.cell import VARIANTS, Architecture, initial_weights
 
 HIDDEN = 128
+WARM_UP = 5  # steps of each model before any is timed
 INPUTS = {"appliances": 27, "bidmc": 375, "beijing": 9}
 
 
@@ -19,9 +21,11 @@ def formula(model: str, d: int, k: int, m: int) -> tuple[str, int]:
 
     Examples
     --------
-    >>> formula("RM", 27, 128, 27)
-    ('k(d + m) + m', 6939)
+    >>> formula("RM", 27, 128, 27), formula("feed-forward", 27, 128, 0)
+    (('k(d + m) + m', 6939), ('kd', 3456))
     """
+    if model == "feed-forward":
+        return "kd", k * d
     carried = m * m if model.startswith("ARM") else 0
     if model in VARIANTS:
         letters, count = "k(d + m) + m", k * (d + m) + m
@@ -40,12 +44,24 @@ def table(dataset: str, *, batch: int = 128, repeats: int = 200) -> list[dict[st
     dataset : str
         Whose number of inputs to take.
     batch, repeats : int
-        Rows of a step, and how often each model is timed, in turns.
+        Rows of a step, and how often each model is timed.
     """
     torch = require("torch", extra="train", purpose="timing recurrent networks")
     d, k = INPUTS[dataset], HIDDEN
     steps: dict[str, Callable[[], object]] = {}
-    lines: dict[str, dict[str, Any]] = {}
+    # The predictor that sees inputs alone: what the paper counts the overhead of its memory from.
+    letters, multiplies = formula("feed-forward", d, k, 0)
+    network = torch.nn.Sequential(torch.nn.Linear(d, k), torch.nn.ReLU(), torch.nn.Linear(k, 1))
+    steps["feed-forward"] = partial(network, torch.randn(batch, d))
+    lines: dict[str, dict[str, Any]] = {
+        "feed-forward": {
+            "model": "feed-forward",
+            "multiplies (formula)": letters,
+            "multiplies": multiplies,
+            "weights counted": network[0].weight.numel(),
+            "parameters": sum(one.numel() for one in network.parameters()),
+        }
+    }
     for variant in VARIANTS:
         architecture = Architecture.of(variant, n_inputs=d, hidden_size=k)
         weights = initial_weights(architecture, seed=0).as_dict()
@@ -104,14 +120,20 @@ def _recurrent_step(network: Any, torch: Any, batch: int, d: int, k: int, name: 
     return step
 
 
-def _timed(steps: dict[str, Callable[[], object]], torch: Any, repeats: int) -> dict[str, float]:
-    """Time the steps in turns; give medians."""
+def _timed(steps: Mapping[str, Callable[[], object]], torch: Any, repeats: int) -> dict[str, float]:
+    """Time the steps, all of them warm, in a new order each round; give medians."""
+    # In one order, or one that is rotated, each would always find the caches as the same model left them.
+    draw = np.random.default_rng(0)
     spent: dict[str, list[float]] = {name: [] for name in steps}
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with torch.inference_mode():
+        for step in steps.values():
+            for _ in range(WARM_UP):
+                step()
         for _ in range(repeats):
-            for name, step in steps.items():
+            for name in draw.permutation(list(steps)):
+                step = steps[name]
                 began = time.perf_counter()
                 step()
                 spent[name].append(time.perf_counter() - began)

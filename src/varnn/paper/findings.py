@@ -16,7 +16,9 @@ def gather(scope: Scope, outcomes: Outcomes, *, command: str, seconds: float, no
     cells = table2(scope, outcomes) if {"table2", "table3"} & wanted else []
     if "table2" not in wanted:
         cells = [cell for cell in cells if cell.table == "table3"]
+    is_whole = wanted.issuperset(TABLES) and not scope.quick
     return Findings(
+        scope=scope,
         command=command,
         seconds=seconds,
         note=note,
@@ -31,7 +33,7 @@ def gather(scope: Scope, outcomes: Outcomes, *, command: str, seconds: float, no
         complexity=[line for name in scope.data for line in complexity.table(name)]
         if "complexity" in wanted
         else [],
-        claims=claims(scope, outcomes) if wanted.issuperset(TABLES) else [],
+        claims=claims(scope, outcomes) if is_whole else [],
         errata=errata(scope, outcomes),
         drawings=drawings(scope, outcomes) if "figures" in wanted else [architecture()],
     )

@@ -20,7 +20,7 @@ from varnn.estimator.regressor import VARNNRegressor
 from varnn.model.fitted import Fitted, last_rows_of
 from varnn.model.pipeline import FeaturePipeline
 from varnn.model.training_record import TrainingRecord
-from varnn.network.cell import Architecture, Variant, Weights
+from varnn.network.cell import Architecture, MemoryActivation, Variant, Weights
 
 try:
     keras: Any = require("keras", extra="keras", purpose="varnn.paper.keras")
@@ -84,7 +84,7 @@ class VARNN(keras.layers.Layer):  # type: ignore[misc]  # Keras ships no types
         super().__init__(**options)
         sizes: dict[str, Any] = {"units": units, "memory_size": 1 if memory_size is None else memory_size}
         for name, size in sizes.items():
-            if not isinstance(size, int | np.integer) or size < 1:
+            if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
                 raise ConfigError(f"{name} must be a whole number, at least 1; got {size!r}.")
         self.units, self.memory_size = int(units), memory_size and int(memory_size)
         self.accumulate, self.activation_memory = accumulate, activation_memory
@@ -100,7 +100,7 @@ class VARNN(keras.layers.Layer):  # type: ignore[misc]  # Keras ships no types
             memory_size=self.memory_size or max(n_inputs, 1),
             accumulate=self.accumulate,
             activation_memory=self.activation_memory,
-            memory_activation=keras.activations.serialize(self.memory_activation),
+            memory_activation=cast(MemoryActivation, _name_of(self.memory_activation)),
         )
         for name, shape in self.cell.shapes.items():
             start = "zeros" if name.endswith("_bias") else "glorot_uniform"
@@ -144,6 +144,13 @@ class VARNN(keras.layers.Layer):  # type: ignore[misc]  # Keras ships no types
         named = ("activation", "memory_activation")
         config: dict[str, Any] = super().get_config() | {name: getattr(self, name) for name in plain}
         return config | {name: keras.activations.serialize(getattr(self, name)) for name in named}
+
+
+def _name_of(activation: Any) -> str:
+    """Keras' name of an activation; another function may have such a name, and is called custom."""
+    name = getattr(activation, "__name__", type(activation).__name__)
+    own = (getattr(place, name, None) for place in (keras.activations, keras.ops))
+    return name if any(activation is one for one in own) else f"custom {name}"
 
 
 def _window_of(shapes: Any, n_inputs: int | None = None) -> tuple[int, int]:
@@ -222,7 +229,7 @@ def to_regressor(layer: VARNN, panel: Panel, scale: Scale = "minmax") -> VARNNRe
     if n_inputs != panel.n_inputs:
         was = f"layer has {n_inputs}, the panel {panel.n_inputs}"
         raise DataError(f"the rows must be those the layer was trained on; of inputs the {was}.")
-    cell, activation = layer.cell, keras.activations.serialize(layer.activation)
+    cell, activation = layer.cell, _name_of(layer.activation)
     if activation != "relu" or cell.memory_activation not in ("relu", "tanh"):
         raise ConfigError(
             "a regressor's hidden layer must be relu, its memory relu or tanh; this layer has "

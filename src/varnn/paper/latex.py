@@ -32,7 +32,9 @@ _SPECIAL = {
     ">": r"\textgreater{}",
     "\n": " ",
 }
-_BRACKETS = "In brackets: one standard deviation over seeds, in units of the last digit."
+_BRACKETS = (
+    "In brackets: one standard deviation over seeds, in units of the last digit, unless it rounds to none."
+)
 _ERRORS = (
     "Mean squared error in min-max units of the training target. Paper: as printed; ours: the paper's "
     "protocol, whose best epoch is read on the test part; honest: test error of the epoch chosen on a "
@@ -46,13 +48,24 @@ _HEAD = r"""\documentclass{article}
 _NEEDS = "% Needs \\usepackage{booktabs}, and a wide page.\n"
 
 
-def tables_tex(cells: Sequence[Cell], ablations: Sequence[Cell], *, standalone: bool = False) -> str:
+def tables_tex(
+    cells: Sequence[Cell],
+    ablations: Sequence[Cell],
+    *,
+    with_table2: bool = True,
+    remark: str = "",
+    standalone: bool = False,
+) -> str:
     r"""Every table in one file, to be ``\input`` or, with `standalone`, to be compiled by itself.
 
     Parameters
     ----------
     cells, ablations : sequence of Cell
         Those of Tables 2 and 3, and those of the ablations. A table without cells is left out.
+    with_table2 : bool, default=True
+        Whether to write Table 2, which has two of Table 3's four rows, too.
+    remark : str, default=""
+        A line to begin with, as a comment.
     standalone : bool, default=False
         Whether to make a whole document.
 
@@ -61,8 +74,10 @@ def tables_tex(cells: Sequence[Cell], ablations: Sequence[Cell], *, standalone: 
     >>> print(tables_tex([], [], standalone=True).splitlines()[0])
     \documentclass{article}
     """
-    text = "\n".join(one for one in (table2(cells), table3(cells), memory_size(ablations)) if one)
-    return f"{_HEAD}{text}\\end{{document}}\n" if standalone else _NEEDS + text
+    made = (table2(cells) if with_table2 else "", table3(cells), memory_size(ablations))
+    text = "\n".join(one for one in made if one)
+    comment = f"% {remark}\n" if remark else ""
+    return comment + (f"{_HEAD}{text}\\end{{document}}\n" if standalone else _NEEDS + text)
 
 
 def table2(cells: Sequence[Cell]) -> str:
@@ -188,8 +203,8 @@ def _ours(cell: Cell | None, digits: int | None = None) -> str:
     if cell is None:
         return "--"
     digits = digits or decimals(cell.mean)
-    spread = f"({cell.spread * 10**digits:.0f})" if cell.seeds > 1 else ""
-    return f"{cell.mean:.{digits}f}{spread}"
+    units = f"{cell.spread * 10**digits:.0f}"
+    return f"{cell.mean:.{digits}f}" + (f"({units})" if cell.seeds > 1 and units != "0" else "")
 
 
 def _multicolumn(width: int, text: str) -> str:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from varnn.paper.drawings import Drawing
 from varnn.paper.errata import Erratum
 from varnn.paper.jobs import code_fingerprint
 from varnn.paper.latex import tables_tex
+from varnn.paper.plan import QUICK_REMARK, Scope
 from varnn.paper.published import TITLES, published
 from varnn.paper.records import epochs_csv, outcomes_csv
 from varnn.paper.runner import Outcomes
@@ -32,6 +34,7 @@ ERRATA = "Errata and remarks"
 class Findings:
     """All that a reproduction found."""
 
+    scope: Scope
     command: str
     seconds: float
     note: str
@@ -48,8 +51,9 @@ class Findings:
     errata: list[Erratum]
     drawings: list[Drawing]
 
+    @cached_property
     def made(self) -> dict[str, str]:
-        """Say when, where, by what code and command and in how much time."""
+        """When, where, by what code and command and in how much time it was found."""
         facts = {
             **provenance(),
             **({"commit": commit} if (commit := checkout_commit()) else {}),
@@ -63,14 +67,12 @@ class Findings:
 
     def machines(self) -> dict[str, int]:
         """Count the jobs by the machine that ran them, with its libraries."""
-        made = [one.made for one in self.outcomes.values() if one.made]
-        return dict(
-            Counter(
-                f"{one['machine']} (Python {one['python']}, torch {one['torch']}, numpy {one['numpy']}, "
-                f"scikit-learn {one['scikit-learn']}, numba {one.get('numba', 'not installed')})"
-                for one in made
-            ).most_common()
-        )
+        return dict(Counter(_machine(one.made) for one in self.outcomes.values()).most_common())
+
+    @property
+    def remark(self) -> str:
+        """Say that the figures are not the paper's where they are not; empty elsewhere."""
+        return QUICK_REMARK if self.scope.quick else ""
 
     @property
     def summary(self) -> str:
@@ -85,7 +87,7 @@ class Findings:
             if line["model"] == "RM"
         ]
         left = f" Honestly measured, RM against a correct linear ARX: {'; '.join(fair)}." if fair else ""
-        return (
+        return (f"{self.remark} " if self.remark else "") + (
             f"Of {len(compared)} printed figures, train and test, {agree} agree ({words.count('equal')} in "
             f"every digit, {words.count('within spread')} within the spread of our seeds), ours are lower "
             f"in {words.count('lower')} and higher in {words.count('higher')}.{left}"
@@ -95,17 +97,26 @@ class Findings:
 def write(findings: Findings, folder: Path) -> list[Path]:
     """Write every form of the findings into a folder; give the paths written."""
     folder.mkdir(parents=True, exist_ok=True)
+    tables = tables_tex(
+        findings.cells,
+        findings.ablations,
+        with_table2="table2" in findings.scope.tables,
+        remark=findings.remark,
+    )
     texts = {
         "results.json": as_json(findings),
         "results.csv": as_csv(findings),
         "outcomes.csv": outcomes_csv(findings.outcomes),
         "epochs.csv": epochs_csv(findings.outcomes),
-        "tables.tex": tables_tex(findings.cells, findings.ablations),
+        "tables.tex": tables,
         "results.md": as_markdown(findings),
         **({"claims.md": claims_page(findings.claims)} if findings.claims else {}),
         "report.html": as_report(findings).html(),
         **{f"{one.name}.svg": to_svg(one.figure, one.caption) + "\n" for one in findings.drawings},
     }
+    if "claims.md" not in texts:
+        # Of an earlier run: its figures are not those that are written beside it now.
+        (folder / "claims.md").unlink(missing_ok=True)
     paths = []
     for name, text in texts.items():
         write_atomically(folder / name, text.encode())
@@ -116,7 +127,7 @@ def write(findings: Findings, folder: Path) -> list[Path]:
 def as_json(findings: Findings) -> str:
     """Give every number, with what made it."""
     content = {
-        "made": findings.made(),
+        "made": findings.made,
         "summary": findings.summary,
         "table1": findings.table1,
         "cells": [_record(cell) for cell in (*findings.cells, *findings.ablations)],
@@ -128,7 +139,7 @@ def as_json(findings: Findings) -> str:
         "claims": [asdict(one) | {"verdict": one.verdict} for one in findings.claims],
         "errata": [asdict(one) for one in findings.errata],
     }
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def as_csv(findings: Findings) -> str:
@@ -151,7 +162,7 @@ def as_markdown(findings: Findings) -> str:
         parts.append(f"## {title}\n\n{note}\n\n{_markdown_table(columns, rows)}")
     for one in findings.drawings:
         parts.append(f"## {one.title}\n\n![{one.caption}]({one.name}.svg)\n\n{one.caption}\n")
-    made = "\n".join(f"- {name}: {value}" for name, value in findings.made().items())
+    made = "\n".join(f"- {name}: {value}" for name, value in findings.made.items())
     parts.append(f"## How this was made\n\n{made}")
     return "\n".join(parts) + "\n"
 
@@ -172,7 +183,7 @@ def as_report(findings: Findings) -> Report:
         report.add_table(title, columns, rows, note=note)
     for one in findings.drawings:
         report.add_figure(one.title, one.figure, one.caption)
-    report.add_facts("How this was made", findings.made())
+    report.add_facts("How this was made", findings.made)
     return report
 
 
@@ -236,9 +247,22 @@ def _tables(findings: Findings) -> list[Table]:
         "that the printed ones lie inside the spread is all that can be said."
     )
     tables += _dictionaries("BIDMC: random splits of the records", note, findings.splits)
-    note = "One step of a batch of 128, 128 hidden units, forward only, one thread, timed in turns."
+    note = (
+        "One step of a batch of 128, 128 hidden units, forward only, one thread; the median of steps that "
+        "are timed in a new order each round."
+    )
     tables += _dictionaries("Complexity", note, findings.complexity)
     return tables
+
+
+def _machine(made: dict[str, str]) -> str:
+    """Name a machine and its libraries; what was kept by earlier versions does not say."""
+    if not made:
+        return "unknown machine"
+    return (
+        f"{made['machine']} (Python {made['python']}, torch {made['torch']}, numpy {made['numpy']}, "
+        f"scikit-learn {made['scikit-learn']}, numba {made.get('numba', 'not installed')})"
+    )
 
 
 def _score_rows(cells: Sequence[Cell]) -> list[list[str]]:

@@ -18,7 +18,7 @@ from varnn.errors import ConfigError, DataError
 from varnn.paper.jobs import Job, Outcome
 from varnn.paper.plan import PROTOCOLS
 
-MADE = ("machine", "python", "torch", "numpy", "scikit-learn", "numba", "date")  # of provenance()
+MADE = ("machine", "python", "torch", "numpy", "scikit-learn", "numba", "lightgbm", "date")  # of provenance()
 _JOB = ("dataset", "protocol", "model", "settings", "split", "seed")
 _COLUMNS = (*_JOB, "train", "test", "seconds", "epochs_run", "best_epoch", *MADE)
 _CURVE = (*_JOB, "epoch", "training_loss", "validation_loss")
@@ -51,7 +51,7 @@ def outcomes_csv(outcomes: Mapping[Job, Outcome]) -> str:
     >>> from varnn.paper.jobs import job
     >>> arx = job("appliances", "paper", "arx-lr", lags="correct")
     >>> print(outcomes_csv({arx: Outcome(train=0.004, test=0.0031875, seconds=0.1)}).splitlines()[1])
-    appliances,paper,arx-lr,lags=correct,2025,2025,0.004,0.0031875,0.1,,,,,,,,,
+    appliances,paper,arx-lr,lags=correct,2025,2025,0.004,0.0031875,0.1,,,,,,,,,,
     """
     return _csv(_COLUMNS, ([*_job_cells(job), *_figures(outcomes[job])] for job in _sorted(outcomes)))
 

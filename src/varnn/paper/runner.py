@@ -32,7 +32,7 @@ class Cache:
             numbers = json.loads((self.folder / f"{job.key}.json").read_text())
             squared = np.load(self.folder / f"{job.key}.npy", allow_pickle=False)
             return Outcome(squared=squared, **numbers["outcome"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, EOFError, ValueError, KeyError, TypeError):
             return None
 
     def put(self, job: Job, outcome: Outcome) -> None:

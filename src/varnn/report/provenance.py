@@ -14,10 +14,10 @@ def provenance() -> dict[str, str]:
     Examples
     --------
     >>> sorted(provenance())[:3]
-    ['date', 'machine', 'numpy']
+    ['date', 'lightgbm', 'machine']
     """
     facts = {"date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), "python": platform.python_version()}
-    for package in ("varnn", "numpy", "scikit-learn", "torch", "numba"):
+    for package in ("varnn", "numpy", "scikit-learn", "torch", "numba", "lightgbm"):
         try:
             facts[package] = version(package)
         except PackageNotFoundError:
