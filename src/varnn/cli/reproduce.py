@@ -34,8 +34,8 @@ def reproduce(
         bool, typer.Option("--quick", help="A slice of about three minutes on two cores.")
     ] = False,
     trees: Annotated[
-        int, typer.Option(help="Trees of a forest; printed rows of Appliances have 500, too.", min=1)
-    ] = 100,
+        int | None, typer.Option(help="Trees of every forest; default: 100 in printed rows, else 20.", min=1)
+    ] = None,
     workers: Annotated[int | None, typer.Option(help="Jobs at a time; default: one per core.", min=1)] = None,
     device: Annotated[str, typer.Option(help="Where recurrent networks are trained: cpu or cuda.")] = "cpu",
     finished: Annotated[
