@@ -1,5 +1,6 @@
 """Claims: every one with figures from the committed results, and verdicts that can go either way."""
 
+import json
 import re
 from collections.abc import Callable
 
@@ -52,6 +53,7 @@ def test_every_claim_has_a_figure_and_a_verdict() -> None:
         assert re.search(r"\d", one.measured), one
         assert one.verdict in ("holds", "in part", "does not hold")
         assert one.words and one.place and one.facts
+        json.dumps(one.facts)  # no truth values of NumPy's
     page = claims_page(found)
     assert page.count("\n| ") == len(found) + 1
     assert "<" not in page

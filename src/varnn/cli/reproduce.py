@@ -100,7 +100,9 @@ def reproduce(
     else:
         with jobs_bar(len(jobs)) as on_done:
             outcomes = run_all(jobs, cache, workers=workers, device=device, on_done=on_done)
-    command = " ".join(["varnn", *sys.argv[1:]])
+    command = " ".join(
+        ["varnn", *(one for one in sys.argv[1:] if one not in ("--note", note))]
+    )  # it has its place
     seconds = sum(one.seconds for one in outcomes.values())  # of all jobs, those from the cache included
     findings = gather(scope, outcomes, command=command, seconds=seconds, note=note)
     paths = writer.write(findings, output)

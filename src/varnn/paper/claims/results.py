@@ -182,7 +182,7 @@ def recurrent_mixed(figures: Figures) -> Claim:
             f"{max(said):.1f}), best {number(float(np.min(tests)))}, static {number(static)}"
         )
         if name != "bidmc":
-            facts[f"{TITLES[name]}, competitive: as good as the best static row"] = (
+            facts[f"{TITLES[name]}, competitive: as good as the best static row"] = bool(
                 np.min(tests) <= 1.02 * static
             )
     facts["BIDMC, gap twice that of the others"] = gaps["bidmc"] > 2 * max(
