@@ -1,5 +1,6 @@
 """Outcomes -> all claims; claims -> a page."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from varnn.paper.claims import ablations, results
@@ -7,7 +8,12 @@ from varnn.paper.claims.claim import Claim, Figures
 from varnn.paper.plan import Scope
 from varnn.paper.runner import Outcomes
 
-VERDICTS = ("holds", "in part", "does not hold", "not judged")
+VERDICTS = {  # of one claim, and of several
+    "holds": "hold",
+    "in part": "hold in part",
+    "does not hold": "do not hold",
+    "not judged": "were not judged",
+}
 
 
 def claims(scope: Scope, outcomes: Outcomes) -> list[Claim]:
@@ -26,12 +32,12 @@ def claims(scope: Scope, outcomes: Outcomes) -> list[Claim]:
 
 def claims_page(found: Sequence[Claim]) -> str:
     """Write claims as a page: the paper's words, what we measured, and whether it holds."""
-    counts = {word: sum(one.verdict == word for one in found) for word in VERDICTS}
-    said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    counts = Counter(one.verdict for one in found)
+    said = ", ".join(f"{counts[one]} {many}" for one, many in VERDICTS.items() if counts[one])
     lines = [
         "# The paper's claims, one by one",
         "",
-        f"{len(found)} claims: {said}. The words are the paper's. Every figure is computed from "
+        f"Of {len(found)} claims {said}. The words are the paper's. Every figure is computed from "
         "[outcomes.csv](outcomes.csv), [epochs.csv](epochs.csv) and the printed tables by `varnn "
         "reproduce`, and so is every verdict: a claim is split into facts, which the last column counts "
         "and, where some fail, names. What is true of the paper's own tables, of its rows as we ran them "
