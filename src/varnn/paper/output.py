@@ -227,7 +227,7 @@ def _tables(findings: Findings) -> list[Table]:
         tables.append(("Ablations", "Test error, paper protocol, learning rate 0.001.", columns, rows))
     note = (
         "The paper says 500 trees; scikit-learn's default is 100. Paper protocol, lags as published; 500 "
-        "trees were run on Appliances alone."
+        "trees were run once, of the static forest on Appliances."
     )
     tables += _dictionaries("Forests: 100 trees or 500", note, findings.forests)
     note = (
