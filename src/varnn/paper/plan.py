@@ -46,9 +46,9 @@ class Scope:
         Appliances alone, with 3 epochs and 20 trees, so its figures are not the paper's.
     trees : int or None, default=None
         Trees of every forest. The paper says 500, its figures look like scikit-learn's 100, and 500 take
-        hours on BIDMC and Beijing: by default printed rows have 100, and the static one of Appliances 500 as well; rows that
-        are not printed (correct lags, honest protocol) have 20, and so has NARX on BIDMC, where a tree takes
-        40 seconds, with one seed.
+        hours on BIDMC and Beijing: by default printed rows have 100, and the static one of Appliances 500
+        as well; rows that are not printed (correct lags, honest protocol) have 20, and so has NARX on BIDMC,
+        where a tree takes 40 seconds, with one seed.
     """
 
     tables: Sequence[str] = TABLES
@@ -99,9 +99,7 @@ class Scope:
         return [job(dataset, protocol, model, 2025 + seed, **settings) for seed in range(seeds)]
 
     def large_forest(self, dataset: str, model: str) -> list[Job]:
-        """List the static forest of Appliances with as many trees as the paper says; elsewhere it takes "
-        "hours.
-        """
+        """List the static forest of Appliances with the paper's trees; elsewhere they take hours."""
         if (dataset, model) != ("appliances", "rf") or self.quick or self.trees is not None:
             return []
         return self.with_seeds(dataset, "paper", model, trees=LARGE_FOREST)[:1]
