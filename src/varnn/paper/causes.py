@@ -15,7 +15,7 @@ READINGS = [(current, activation) for current in (False, True) for activation in
 
 
 def forests(scope: Scope, outcomes: Outcomes) -> Lines:
-    """Compare the printed forests with 100 trees and, of the static one on Appliances, with the paper's 500."""
+    """Compare the printed forests with 100 trees and, of the static one on Appliances, the paper's 500."""
     lines: Lines = []
     for dataset in scope.data:
         for model in FORESTS:
