@@ -190,7 +190,8 @@ def result(scores: dict[str, list[AblationScore]]) -> dict[str, Any]:
                 every_seed = np.stack([squares[step.name, one.seed] for one in ours])
                 line[f"p against {other}"] = diebold_mariano(every_seed, beside)
             lines.append(line)
-    return {"command": "python -m benchmarks ablation", **provenance(), "lines": lines}
+    facts = {"command": "python -m benchmarks ablation", **provenance(), "p values count": "rows and seeds"}
+    return {**facts, "lines": lines}
 
 
 def _one_thread() -> None:

@@ -22,9 +22,13 @@ before the row it predicts.
 AGAINST = """
 ## Against ARX and boosting
 
-Change in mean squared error, and the p value of a Diebold-Mariano test that counts the spread over rows and
-over seeds as chance.
+Change in mean squared error, and {p}.
 """
+# Files of before November 16, 2026 do not say what their p values count: rows alone.
+P_VALUES = {
+    None: "the largest Diebold-Mariano p value of any seed",
+    "rows and seeds": "the p value of a Diebold-Mariano test that counts rows and seeds as chance",
+}
 COST = """
 ## Time and memory
 
@@ -99,7 +103,7 @@ def page(saved: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], source: s
         for step in final
         for other in ("ARX", "boosting")
     ]
-    text += [AGAINST, _table(["", *data], changes)]
+    text += [AGAINST.format(p=P_VALUES[saved.get("p values count")]), _table(["", *data], changes)]
     costs = [[step, *(_cost(by_place.get((step, name))) for name in data)] for step in steps]
     text += [COST, _table(["", *data], costs), WHY]
     return "\n".join(text)
