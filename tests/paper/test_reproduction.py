@@ -158,7 +158,7 @@ def test_findings_are_written_in_every_form(tmp_path: Path) -> None:
     assert {line["model"] for line in content["significance"]} >= {"RM", "persistence"}
     assert len(content["readings"]) == 3 * 3 * 4
     assert len(content["splits"]) == 2 * 5
-    assert {line["trees"] for line in content["forests"]} == {100, 500}
+    assert {line["trees"] for line in content["forests"]} == {20, 100, 500}
     assert content["claims"]
     counts = re.search(r"(\d+) agree .* lower in (\d+) and higher in (\d+)", content["summary"])
     assert counts is not None

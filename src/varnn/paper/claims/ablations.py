@@ -39,7 +39,9 @@ def unrest(curves: DoubleArray, column: int = PICKED, *, first: int = 25, last: 
     >>> unrest(np.array([[[9, 5.0], [9, 4.0], [9, 1.0], [9, 3.0]]]), first=2, last=4)
     1.0
     """
-    part = curves[:, first:last, column]
+    part = curves[
+        :, max(0, min(first, curves.shape[1] - 2)) : last, column
+    ]  # a short training has its last step
     return float((np.abs(np.diff(part, axis=1)).mean(axis=1) / part.mean(axis=1)).mean())
 
 
