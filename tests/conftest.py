@@ -1,10 +1,16 @@
 """What every test shares."""
 
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+
+from varnn.cli.app import main
+
+Reproduce = Callable[..., tuple[int, str, str]]
 
 # Two test processes share two cores; a second thread each would only make them wait for each other.
 torch.set_num_threads(1)
@@ -17,3 +23,17 @@ def data_folder() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("the real data sets are not here: set VARNN_DATA_DIR to their folder")
     return Path(folder)
+
+
+@pytest.fixture
+def reproduce(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Reproduce:
+    """Give a function that runs ``varnn reproduce`` and gives its exit code, output and words."""
+
+    def once(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["varnn", "reproduce", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        assert isinstance(left.value.code, int)
+        return left.value.code, *capfd.readouterr()
+
+    return once

@@ -1,14 +1,12 @@
 """The check of kept figures: which jobs, how they are judged, and that a changed figure is caught."""
 
 import json
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from varnn.cli.app import main
+from tests.conftest import Reproduce
 from varnn.errors import ConfigError, DataError
 from varnn.evaluation import DETERMINISTIC
 from varnn.network.cell import VARIANTS
@@ -23,7 +21,6 @@ from varnn.report.provenance import provenance
 HERE = provenance()
 THERE = {**HERE, "machine": "a tractor, 3 cores"}
 RM, ARX = job("appliances", "paper", "RM"), job("appliances", "paper", "arx-lr", lags="as-published")
-Run = Callable[..., tuple[int, str, str]]
 
 
 def record(test: float, made: dict[str, str] = HERE, train: float = 0.005) -> Record:
@@ -191,7 +188,7 @@ def test_a_check_runs_what_is_kept_and_says_what_came_out() -> None:
         ran.extend(jobs)
         return {one: outcome(0.004 if one == ARX else 0.003) for one in jobs}
 
-    found = check.check(kept, run)  # type: ignore[arg-type]
+    found = check.check(kept, run)  # type: ignore[arg-type]  # records stand in for outcomes
     assert ran == check.chosen()[5:]
     assert [line.job for line in found.failed] == [ARX]
     assert found.summary == (
@@ -207,28 +204,12 @@ def test_a_check_runs_what_is_kept_and_says_what_came_out() -> None:
 
 def test_a_file_without_any_job_of_the_check_is_refused() -> None:
     with pytest.raises(DataError, match="at least one of the 30 jobs of the check; it holds 1 others"):
-        check.check({job("appliances", "paper", "RM", 7): record(0.003)}, run=dict)  # type: ignore[arg-type]
+        check.check({job("appliances", "paper", "RM", 7): record(0.003)}, run=dict)  # type: ignore[arg-type]  # nothing runs
 
 
 def test_the_figures_in_the_docs_hold_every_job_of_the_check() -> None:
     place = Path(__file__).parents[2] / check.KEPT
-    if not place.exists():
-        pytest.skip("no figures are kept in this checkout")
     assert set(check.chosen()) <= set(read_outcomes(place))
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Give a function that runs the command and gives its exit code, output and words."""
-
-    def once(*arguments: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["varnn", "reproduce", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        assert isinstance(left.value.code, int)
-        return left.value.code, *capfd.readouterr()
-
-    return once
 
 
 @pytest.mark.parametrize(
@@ -242,31 +223,31 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> R
         (["--against", "outcomes.csv"], "--against belongs to --check"),
     ],
 )
-def test_options_that_mean_nothing_are_refused(arguments: list[str], said: str, run: Run) -> None:
-    code, out, error = run(*arguments)
+def test_options_that_mean_nothing_are_refused(arguments: list[str], said: str, reproduce: Reproduce) -> None:
+    code, out, error = reproduce(*arguments)
     assert (code, out) == (2, "")
     assert said in error
     assert error.count("\n") == 1
 
 
 def test_without_kept_figures_it_says_what_to_do(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reproduce: Reproduce, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, out, error = run("--check")
+    code, out, error = reproduce("--check")
     assert (code, out) == (2, "")
     assert "docs/reproduction/outcomes.csv' is not there. Run it in a checkout, or name the file." in error
     with pytest.raises(ConfigError, match="is not there"):
         check.kept_figures(tmp_path / "absent.csv")
 
 
-def test_a_changed_figure_is_caught(run: Run, tmp_path: Path, data_folder: Path) -> None:
+def test_a_changed_figure_is_caught(reproduce: Reproduce, tmp_path: Path, data_folder: Path) -> None:
     """Two jobs for real, through the command: first against themselves, then against a changed figure."""
     place = tmp_path / "outcomes.csv"
     two = [ARX, job("appliances", "honest", "arx-lr", lags="correct")]
     outcomes = {one: run_job(one) for one in two}
     place.write_text(outcomes_csv(outcomes))
-    code, out, error = run("--check", "--against", place, "--workers", "1")
+    code, out, error = reproduce("--check", "--against", place, "--workers", "1")
     assert code == 0, error
     assert "Of 2 jobs run anew: 2 equal; kept figures are of the same machine and libraries; 28 more" in out
     assert printed(outcomes[ARX].train) in out
@@ -274,7 +255,7 @@ def test_a_changed_figure_is_caught(run: Run, tmp_path: Path, data_folder: Path)
 
     changed = replace(outcomes[ARX], test=outcomes[ARX].test + 0.00002)
     place.write_text(outcomes_csv({**outcomes, ARX: changed}))
-    code, out, error = run("--check", "--against", place, "--workers", "1", "--json")
+    code, out, error = reproduce("--check", "--against", place, "--workers", "1", "--json")
     assert code == 1, error
     content = json.loads(out)
     assert content["against"] == str(place)

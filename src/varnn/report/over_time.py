@@ -203,7 +203,7 @@ def memory(places: Values, states: Values, *, marks: Sequence[Mark] = ()) -> Fig
     figure, (axes,) = figures.new_figure()
     order = np.argsort(states.std(axis=0))
     axes.xaxis.update_units(places)  # type: ignore[no-untyped-call]  # an image is placed by plain numbers
-    first, last = axes.convert_xunits(places[[0, -1]])  # type: ignore[no-untyped-call]
+    first, last = axes.convert_xunits(places[[0, -1]])  # type: ignore[no-untyped-call]  # as above
     image = axes.imshow(
         states[:, order].T,
         aspect="auto",
