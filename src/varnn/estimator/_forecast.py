@@ -11,7 +11,6 @@ from varnn.errors import ConfigError, DataError, check_choice
 from varnn.model.fitted import Fitted, last_rows_of
 from varnn.model.forecast import Forecast, Forecaster
 from varnn.model.forecast.rows import coming_inputs, coming_times
-from varnn.model.linear import LABEL_LAGS
 from varnn.streaming.closed_loop import continued
 
 Method = Literal["auto", "direct", "iterate"]
@@ -74,7 +73,7 @@ def rows_kept(fitted: Fitted) -> Panel:
 def _iterated(fitted: Fitted, panel: Panel, steps: int, inputs: Any) -> Forecast:
     """Predict row after row, each prediction taken as the label."""
     panel = fitted.matched(panel)
-    last_rows = last_rows_of(panel, fitted.pipeline, fitted.window + max(LABEL_LAGS) + 1)
+    last_rows = last_rows_of(panel, fitted.pipeline, fitted.reach)
     time = None if panel.time is None else coming_times(panel, steps)
     if inputs is None:  # they stay as they were last
         last = np.array([one.inputs[-1] for one in last_rows.values()])

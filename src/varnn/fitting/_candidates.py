@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from varnn.data.context import own_rows, preceded
 from varnn.data.panel import Panel
 from varnn.fitting.settings import Settings
 from varnn.model.calendar import Cycle
@@ -79,7 +80,10 @@ def _candidate(
         residual=settings.residual,
         memory_activation=settings.memory_activation,
     )
-    validated = None if validation is None else pipeline.rows(validation)
+    validated = None
+    if validation is not None:  # lags of validation rows reach back into the training rows
+        joined, own = preceded(validation, training, pipeline.reach)
+        validated = own_rows(pipeline.rows(joined), own)
     return Candidate(pipeline, architecture, prepared, validated)
 
 

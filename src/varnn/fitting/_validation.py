@@ -1,8 +1,4 @@
-"""What is left to choose once members are trained: shrinkage, forgetting, and how large errors are.
-
-Rows are scored some at a time, and validation rows in the target's units only once: a prediction is the
-linear prediction plus a shrunk correction by the network, so that all that is chosen follows from these two.
-"""
+"""What is left to choose once members are trained: shrinkage, what learns on, and how large errors are."""
 
 import logging
 from dataclasses import replace
@@ -12,50 +8,71 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import DoubleArray
+from varnn.data.context import preceded
 from varnn.data.panel import Panel
-from varnn.fitting._candidates import Candidate
 from varnn.fitting._shrinkage import shrinkage_of
-from varnn.fitting.settings import Settings
-from varnn.model.adaptation import FORGETTING, Adaptation
 from varnn.model.fitted import Fitted
 from varnn.model.intervals import CalibrationRows, Calibrator
 from varnn.model.linear import last_labels
-from varnn.model.prediction import predict_chunks, score_chunks, score_rows
+from varnn.model.prediction import predict_chunks
 
 logger = logging.getLogger(__name__)
 
 
-LATEST = 20_000  # training rows that adaptation and the error scale learn from
-CHOSEN_ON = 100_000  # validation rows that they are chosen on
+LATEST = 20_000  # training rows that the error scale learns from
+CHOSEN_ON = 100_000  # validation rows that it is chosen on
 
 
 class Review(NamedTuple):
-    """A panel predicted with the shrinkage left open: ``linear_predictions + shrinkage * corrections``."""
+    """A panel predicted, with the parts that predictions are made of."""
 
     linear_predictions: DoubleArray  # (N,)
-    corrections: DoubleArray  # (N,)
+    corrections: DoubleArray  # (N,): of the network, as trained
+    combined: DoubleArray | None  # (N,): what the experts predict together; None where nothing learns on
+    squares: dict[str, float]  # mean squared error of each expert, where its label is known
     late: Panel  # the panel's latest rows, and which they are
     hidden: npt.NDArray[np.float32]  # (n, K): theirs, of the first member
 
     @classmethod
-    def of(cls, fitted: Fitted, panel: Panel, most: int) -> "Review":
-        """Look at a panel; keep the hidden layers of its ``most`` latest rows."""
+    def of(cls, fitted: Fitted, panel: Panel, most: int, *, after: Panel | None = None) -> "Review":
+        """Look at a panel, which may follow others; keep the hidden layers of its ``most`` latest rows."""
         numbered = replace(panel, rows=np.arange(len(panel)))
         late = numbered.latest(most) if most else numbered.between(0, 0)
-        kept = np.zeros(len(panel), np.bool_)
-        kept[late.rows] = True
+        joined, own = (panel, np.ones(len(panel), dtype=bool))
+        if after is not None:
+            joined, own = preceded(panel, after, fitted.reach)
+        kept = np.zeros(len(joined), np.bool_)
+        kept[np.flatnonzero(own)[late.rows]] = True
         hidden = np.empty((len(late), fitted.architecture.hidden_size), np.float32)
-        linear_predictions, corrections, filled = np.empty(len(panel)), np.empty(len(panel)), 0
-        for chunk in predict_chunks(fitted, panel, keep_hidden=most > 0):
-            linear_predictions[chunk.rows], corrections[chunk.rows] = chunk.linear, chunk.correction
+        found, filled = np.empty((3, len(joined))), 0
+        names = () if fitted.experts is None else fitted.experts.names
+        sums, count = np.zeros(len(names)), 0
+        for chunk in predict_chunks(fitted, joined, keep_hidden=most > 0):
+            found[:, chunk.rows] = chunk.linear, chunk.correction, chunk.prediction
+            if chunk.followed is not None:
+                errors = joined.target[chunk.rows, None] - chunk.followed.experts
+                scored = own[chunk.rows] & ~np.isnan(joined.target[chunk.rows])
+                with np.errstate(over="ignore"):
+                    sums += np.square(errors[scored]).sum(axis=0)
+                count += int(scored.sum())
             if most:
                 layers = chunk.hidden[0, kept[chunk.rows]]
                 hidden[filled : filled + len(layers)] = layers
                 filled += len(layers)
-        return cls(linear_predictions, corrections, late, hidden)
+        linear, corrections, predictions = found[:, own]
+        return cls(
+            linear,
+            corrections,
+            None if fitted.experts is None else predictions,
+            dict(zip(names, (sums / max(count, 1)).tolist(), strict=True)),
+            late,
+            hidden,
+        )
 
     def predictions(self, shrinkage: float) -> DoubleArray:
-        """Predict with a share of the corrections: (N,)."""
+        """Predict: the experts together, or else with a share of the corrections: (N,)."""
+        if self.combined is not None:
+            return self.combined
         return self.linear_predictions + shrinkage * self.corrections
 
     def seen(self, shrinkage: float) -> CalibrationRows:
@@ -66,31 +83,11 @@ class Review(NamedTuple):
         )
 
 
-def choose_adaptation(settings: Settings, fitted: Fitted, chosen: Candidate) -> Adaptation:
-    """How the readout adapts, from the latest training rows; its forgetting factor, from validation rows."""
-    rows = chosen.training.latest(LATEST)
-    unseen = rows if chosen.validation is None else chosen.validation.latest(CHOSEN_ON)
-    errors = unseen.target - score_rows(fitted, unseen).predictions.mean(axis=0, dtype=np.float64)
-    known = ~np.isnan(errors)
-    automatic = settings.forgetting == "auto"
-    first = FORGETTING[1] if automatic else float(settings.forgetting)
-    learnt = Adaptation.fit(score_rows(fitted, rows, keep_hidden=True).hidden, errors[known], first)
-    if not automatic or chosen.validation is None:
-        return learnt
-
-    def error(how: Adaptation) -> float:
-        chunks = score_chunks(replace(fitted, adaptation=how), unseen)
-        squares = (np.square(unseen.target[one.rows] - one.output)[known[one.rows]].sum() for one in chunks)
-        return float(sum(squares))
-
-    return min((replace(learnt, forgetting=one) for one in FORGETTING), key=error)
-
-
 def choose_on_validation(
     fitted: Fitted, training: Panel, validation: Panel, calibrator: type[Calibrator] | None
 ) -> Fitted:
     """Choose the shrinkage, learn how large errors are, and note how the model does beside simple ones."""
-    review = Review.of(fitted, validation, 0 if calibrator is None else CHOSEN_ON)
+    review = Review.of(fitted, validation, 0 if calibrator is None else CHOSEN_ON, after=training)
     if fitted.pipeline.linear is not None:
         residuals = validation.target - review.linear_predictions
         fitted = replace(fitted, shrinkage=shrinkage_of(review.corrections, residuals))
@@ -121,8 +118,10 @@ def _beside_simple_models(fitted: Fitted, review: Review, validation: Panel) -> 
             name: float(np.mean(np.square(validation.target - one)[scored])) if scored.any() else 0.0
             for name, one in predictions.items()
         }
+    simple = set(errors)
+    errors |= {name: error for name, error in review.squares.items() if name not in simple}
     errors = {name: min(error, np.finfo(np.float64).max) for name, error in errors.items()}
-    best = min(errors, key=lambda name: errors[name])
+    best = min(simple, key=lambda name: errors[name])
     if errors[best] < errors["model"]:
         logger.warning(
             "on the validation rows %s is better than the model: mean squared error %.4g against %.4g.",

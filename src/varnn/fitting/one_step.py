@@ -1,8 +1,8 @@
 """The model of the next row: what is chosen for it, and on which rows.
 
 Everything is chosen on the validation rows: the form of the linear part (`varnn.model.linear`), the cycles of
-the calendar, the epoch each member is kept at, the shrinkage of the network's correction, how fast the
-adapted readout forgets, and how large errors are.
+the calendar, the epoch each member is kept at, how much each expert is believed at first
+(`varnn.model.experts`), and how large errors are.
 """
 
 from collections.abc import Sequence
@@ -13,15 +13,14 @@ import numpy as np
 from varnn.data import allocator
 from varnn.data.panel import Panel
 from varnn.fitting._candidates import Candidate, candidates, stacked
+from varnn.fitting._learning import learn_experts, relearn_experts
 from varnn.fitting._procedure import Train
-from varnn.fitting._validation import LATEST, choose_adaptation, choose_on_validation, seen_by_calibrator
+from varnn.fitting._validation import choose_on_validation, seen_by_calibrator
 from varnn.fitting.settings import Settings
-from varnn.model.adaptation import gain_of
+from varnn.model.experts import FORGETTING
 from varnn.model.fitted import Fitted, last_rows_of
 from varnn.model.intervals import ErrorScale
 from varnn.model.intervals.methods import method_of
-from varnn.model.linear import LABEL_LAGS
-from varnn.model.prediction import score_rows
 from varnn.network.training import Member, TrainConfig, Trained
 
 
@@ -51,9 +50,9 @@ class OneStep:
         return [one.error(trained) for one, trained in zip(candidates, firsts, strict=True)]
 
     def assemble(self, candidate: Candidate, members: list[Trained]) -> Fitted:
-        """Put the model together; its readout may go on learning."""
+        """Put the model together."""
         labels = self.rows.target
-        fitted = Fitted(
+        return Fitted(
             architecture=candidate.architecture,
             weights=stacked(members),
             pipeline=candidate.pipeline,
@@ -63,14 +62,17 @@ class OneStep:
             time_name=self.training.time_name,
             series_name=self.training.series_name,
             label_range=(float(np.nanmin(labels)), float(np.nanmax(labels))),
-            last_rows=last_rows_of(self.rows, candidate.pipeline, self.config.window + max(LABEL_LAGS) + 1),
+            last_rows=last_rows_of(
+                self.rows, candidate.pipeline, self.config.window - 1 + candidate.pipeline.reach
+            ),
         )
-        if self.settings.adapt is None:
-            return fitted
-        return replace(fitted, adaptation=choose_adaptation(self.settings, fitted, candidate))
 
     def calibrate(self, model: Fitted) -> Fitted:
-        """Choose shrinkage and error scale."""
+        """Let the model go on learning; choose shrinkage and error scale."""
+        if self.settings.adapt is not None:
+            given = self.settings.forgetting
+            forgetting = FORGETTING if given == "auto" else (float(given),)
+            model = learn_experts(model, self.training, self.validation, forgetting)
         if self.validation is None:
             return model
         calibrator = method_of(self.settings.intervals, ErrorScale)
@@ -86,7 +88,6 @@ class OneStep:
                 for index, end in enumerate(epochs)
             ]
         )
-        latest = prepared.latest(LATEST)
         del prepared  # of millions of rows it is large
         allocator.release()
         kept = max(len(one.target) for one in model.last_rows.values())
@@ -95,12 +96,9 @@ class OneStep:
             pipeline=pipeline,
             weights=stacked(trained),
             last_rows=last_rows_of(rows, pipeline, kept),
+            experts=None,
         )
-        if model.adaptation is not None:
-            gain = gain_of(score_rows(again, latest, keep_hidden=True).hidden)
-            rescaled = (model.pipeline.scaling.target_scale / pipeline.scaling.target_scale) ** 2
-            noise = model.adaptation.noise * rescaled
-            again = replace(again, adaptation=replace(model.adaptation, gain=gain, noise=noise))
+        again = relearn_experts(again, model, rows)
         if model.calibrator is not None:
             before, after = seen_by_calibrator(model, self.training), seen_by_calibrator(again, rows)
             again = replace(again, calibrator=model.calibrator.refitted(before, after))

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from varnn._types import FloatArray
 from varnn.data.panel import Panel
 from varnn.data.preparation import STANDARD_LIMIT, fill_gaps
-from varnn.model.adaptation import Adaptation
 from varnn.model.calendar import has_times
+from varnn.model.experts import Experts
 from varnn.model.intervals import Calibrator
 from varnn.model.pipeline import FeaturePipeline, Prepared
 from varnn.model.training_record import TrainingRecord
@@ -44,12 +44,13 @@ class Fitted:
         How rows are prepared, and how many of them one prediction sees.
     input_names, target_name, time_name, series_name : tuple of str, str, str or None, str or None
         Columns the model was fitted on; there may have been none for time and series.
-    adaptation : Adaptation or None, default=None
-        How the readout goes on learning; None if it does not.
+    experts : Experts or None, default=None
+        What goes on learning, and how much each expert is believed at first; None if nothing learns on.
     calibrator : Calibrator or None
         How large errors are; None if that was not asked for.
     shrinkage : float, default=1.0
-        Factor of the network's output before it is added to the linear prediction, from 0 to 1.
+        Factor of the network's output before it is added to the linear prediction, from 0 to 1; where
+        nothing learns on.
     label_range : tuple or None, default=None
         Smallest and largest label that was given to fit; None in files that do not know. See `labels_known`.
     last_rows : dict, optional
@@ -64,7 +65,7 @@ class Fitted:
     window: int
     input_names: tuple[str, ...]
     target_name: str
-    adaptation: Adaptation | None = None
+    experts: Experts | None = None
     calibrator: Calibrator | None = None
     shrinkage: float = 1.0
     label_range: tuple[float, float] | None = None
@@ -77,6 +78,11 @@ class Fitted:
     def n_members(self) -> int:
         """Number of networks whose predictions are averaged."""
         return len(self.weights.fusion)
+
+    @property
+    def reach(self) -> int:
+        """How many rows before it a row's prediction is made from, but for what goes on learning."""
+        return self.window - 1 + self.pipeline.reach
 
     @property
     def labels_known(self) -> tuple[float, float]:
@@ -111,7 +117,7 @@ class Fitted:
             self.target_name,
         ]
         digest.update(json.dumps(facts, sort_keys=True).encode())
-        learning = [] if self.adaptation is None else [self.adaptation.gain, *self.adaptation.numbers()]
+        learning: list[Any] = [] if self.experts is None else list(self.experts.arrays().values())
         if self.calibrator is not None:
             learning += self.calibrator.arrays().values()
         for array in (*self.weights.as_dict().values(), *self.pipeline.arrays().values(), *learning):

@@ -23,8 +23,9 @@ from varnn.data.panel import Panel
 from varnn.data.preparation import Fill, Scale, Scaling, fill_gaps
 from varnn.errors import DataError
 from varnn.model._fields import is_number
+from varnn.model._linear_fit import fit_linear, refit_linear
 from varnn.model.calendar import Cycle, calendar_inputs, calendar_names
-from varnn.model.linear import ADDED_INPUTS, LinearPart, LinearStream, last_labels
+from varnn.model.linear import ADDED_INPUTS, LinearPart, LinearRows, LinearStream, last_labels
 from varnn.model.outliers import FilterStream, LabelFilter
 from varnn.model.peers import PEER_INPUTS, PEER_RESIDUAL, mean_of_others, mean_of_others_now
 
@@ -103,7 +104,7 @@ class FeaturePipeline:
         )
         if linear:
             later = None if validation is None else pipeline._filled(validation)
-            part = LinearPart.fit(pipeline._filled(training), later)
+            part = fit_linear(pipeline._filled(training), later)
             seen = [training] if validation is None else [training, validation]
             pipeline = replace(pipeline, linear=part, label_filter=LabelFilter.fit(*seen))
         return pipeline._scaled(training, scale)
@@ -112,7 +113,7 @@ class FeaturePipeline:
         """Learn anew from other rows, in the form that was chosen before."""
         pipeline = replace(self, initial_inputs=Scaling.fit(training, scale).initial_inputs)
         if self.linear is not None:
-            part = self.linear.refitted(pipeline._filled(training))
+            part = refit_linear(self.linear, pipeline._filled(training))
             pipeline = replace(pipeline, linear=part, label_filter=LabelFilter.fit(training))
         return pipeline._scaled(training, scale)
 
@@ -129,6 +130,11 @@ class FeaturePipeline:
         """Tell whether nothing but scaling is done to a row without gaps."""
         return self.linear is None and not self.calendar and self.use_inputs
 
+    @property
+    def reach(self) -> int:
+        """How many rows before it a row is prepared from, if the first of them has the last label known."""
+        return 1 if self.linear is None else self.linear.reach
+
     def __call__(self, panel: Panel) -> Prepared:
         """Prepare a panel whose columns are those of the training panel."""
         linear_predictions = np.empty(len(panel))
@@ -142,7 +148,7 @@ class FeaturePipeline:
             inputs[one.rows], target[one.rows] = one.panel.inputs, one.panel.target
             names = one.panel.input_names
             if linear_predictions is not None:
-                linear_predictions[one.rows] = linear
+                linear_predictions[one.rows] = linear.predictions
         return replace(panel, inputs=inputs, target=target, input_names=names)
 
     def plausible(self, panel: Panel) -> Panel:
@@ -153,28 +159,29 @@ class FeaturePipeline:
         """Linear predictions of a panel's rows alone: (N,)."""
         linear_predictions = np.empty(len(panel))
         for one, linear in self._unscaled(panel, most=ROWS_AT_ONCE):
-            linear_predictions[one.rows] = linear
+            linear_predictions[one.rows] = linear.predictions
         return linear_predictions
 
-    def in_chunks(self, panel: Panel, *, most: int, context: int = 0) -> Iterator[tuple[Chunk, DoubleArray]]:
-        """Prepare a panel in chunks, up to ``context`` rows before each; give their linear predictions, too.
+    def in_chunks(
+        self, panel: Panel, *, most: int, context: int = 0, regressors: bool = False
+    ) -> Iterator[tuple[Chunk, LinearRows]]:
+        """Prepare a panel in chunks, up to ``context`` rows before each; give what the linear part says, too.
 
         The numbers are those of the whole panel.
         """
-        for one, linear_predictions in self._unscaled(panel, most=most, context=context):
-            yield one._replace(panel=self.scaling.apply(one.panel)), linear_predictions
+        for one, linear in self._unscaled(panel, most=most, context=context, regressors=regressors):
+            yield one._replace(panel=self.scaling.apply(one.panel)), linear
 
-    def _unscaled(self, panel: Panel, *, most: int, context: int = 0) -> Iterator[tuple[Chunk, DoubleArray]]:
+    def _unscaled(
+        self, panel: Panel, *, most: int, context: int = 0, regressors: bool = False
+    ) -> Iterator[tuple[Chunk, LinearRows]]:
         left_out: Sequence[int] = ()
         if self.peers or self.fill == "interpolate":
             panel = self.plausible(panel)
         elif self.label_filter is not None:  # where rows are gone through in pieces, no second target is held
             left_out = self.label_filter.left_out(panel)
-        if self.fill == "interpolate":  # that looks ahead
-            residual, linear_predictions = self._split(self._filled(panel))
-            for one in chunks(residual, most=most, context=context):
-                yield one, linear_predictions[one.rows]
-            return
+        if self.fill == "interpolate":  # that looks ahead: it is done once, for all rows
+            panel = fill_gaps(panel, self.fill, self.initial_inputs)
         of_peers = self._of_peers(panel)
         of_others = None
         if self.peers and self.linear is not None:
@@ -182,14 +189,14 @@ class FeaturePipeline:
             for one, residual, _ in self._split_chunks(panel, of_peers, most=ROWS_AT_ONCE, context=0):
                 residuals[one.rows] = residual.target[one.context :]
             of_others = self._residuals_of_peers(panel, residuals)
-        for one, residual, linear_predictions in self._split_chunks(
-            panel, of_peers, most=most, context=context, missing=left_out
+        for one, residual, linear in self._split_chunks(
+            panel, of_peers, most=most, context=context, missing=left_out, regressors=regressors
         ):
             if of_others is not None:
                 residual = _with_columns(residual, of_others[_all_rows(one), None], (PEER_RESIDUAL,))
             spare = max(one.context - context, 0)
             rows = residual.between(spare, len(residual))
-            yield one._replace(panel=rows, context=one.context - spare), linear_predictions[one.context :]
+            yield one._replace(panel=rows, context=one.context - spare), linear.after(one.context)
 
     def _split_chunks(
         self,
@@ -199,15 +206,16 @@ class FeaturePipeline:
         most: int,
         context: int,
         missing: Sequence[int] = (),
-    ) -> Iterator[tuple[Chunk, Panel, DoubleArray]]:
-        """Split the linear part off chunk by chunk; residuals and predictions are of the context, too."""
-        reach = 1 if self.linear is None else self.linear.reach
-        for one in carried_chunks(panel, most=most, context=context + reach, missing=missing):
+        regressors: bool = False,
+    ) -> Iterator[tuple[Chunk, Panel, LinearRows]]:
+        """Split the linear part off chunk by chunk; what it says is of the context, too."""
+        for one in carried_chunks(panel, most=most, context=context + self.reach, missing=missing):
             filled = self._filled(one.panel, None if of_peers is None else of_peers[_all_rows(one)])
             if self.linear is None:
-                yield one, filled, np.zeros(len(filled))
+                nothing = np.zeros(len(filled))
+                yield one, filled, LinearRows(nothing, nothing, np.zeros((len(filled), 0)))
             else:
-                yield one, *self.linear.split(filled)
+                yield one, *self.linear.split(filled, regressors=regressors)
 
     def restore(self, output: Any, linear_predictions: Any, shrinkage: float = 1.0) -> Any:
         """Turn the network's outputs into predictions in the target's units; shrinks them first."""
@@ -233,7 +241,7 @@ class FeaturePipeline:
             f"{name}.{_on_disk(field.name)}": np.atleast_1d(np.asarray(getattr(part, field.name), np.float64))
             for name, part in parts
             for field in fields(part)
-            if getattr(part, field.name) is not None
+            if getattr(part, field.name) is not None and np.size(getattr(part, field.name))
         }
 
     @classmethod
@@ -267,15 +275,6 @@ class FeaturePipeline:
         filled = self._seen(fill_gaps(panel, self.fill, self.initial_inputs))
         columns = self._of_peers(panel) if of_peers is None else of_peers
         return filled if columns is None else _with_columns(filled, columns, PEER_INPUTS)
-
-    def _split(self, filled: Panel) -> Prepared:
-        if self.linear is None:
-            return Prepared(filled, np.zeros(len(filled)))
-        residual, linear_predictions = self.linear.split(filled)
-        if self.peers:
-            of_others = self._residuals_of_peers(residual, residual.target)
-            residual = _with_columns(residual, of_others[:, None], (PEER_RESIDUAL,))
-        return Prepared(residual, linear_predictions)
 
     def _of_peers(self, panel: Panel) -> DoubleArray | None:
         """How far off the others' last labels are, and how these changed: (N, 2); None without peers."""
@@ -387,7 +386,8 @@ def _from_arrays(kind: type[_Part], prefix: str, arrays: Mapping[str, DoubleArra
     values: dict[str, Any] = {}
     for field in fields(kind):
         name = f"{prefix}.{_on_disk(field.name)}"
-        if name in arrays or field.default is MISSING:  # a file may be older than a field with a default
+        required = field.default is MISSING and field.default_factory is MISSING
+        if name in arrays or required:  # a file may be older than a field with a default
             values[field.name] = arrays[name].item() if is_number(field) else arrays[name]
     return kind(**values)
 

@@ -3,11 +3,11 @@
 ::
 
     rows -> chunk -> prepared (`varnn.model.pipeline`)
-         -> hidden layer and output (`varnn.network.scoring`), adapted (`varnn.model.adaptation`)
-         -> prediction -> bounds (`varnn.model.intervals`)
+         -> hidden layer and output (`varnn.network.scoring`)
+         -> prediction, of all experts together (`varnn.model.experts`) -> bounds (`varnn.model.intervals`)
 
 A panel goes through some rows at a time, so that what a prediction takes does not grow with the rows; what
-runs on from row to row (the adapted readout, the tracked quantiles) is carried from chunk to chunk. A stream
+runs on from row to row (what experts learn, tracked quantiles) is carried from chunk to chunk. A stream
 (`varnn.streaming`) goes the same way with one row at a time.
 """
 
@@ -21,9 +21,10 @@ from varnn._types import DoubleArray, FloatArray, IntArray
 from varnn.data.chunks import ROWS_AT_ONCE, Chunk, chunks
 from varnn.data.panel import Panel
 from varnn.errors import DataError
-from varnn.model.adaptation import Adapter, corrections
+from varnn.model.experts import Followed, LiveExperts
 from varnn.model.fitted import Fitted
 from varnn.model.intervals import Interval, Tracker, check_levels, known_calibrator
+from varnn.model.linear import LinearRows
 from varnn.network.scoring import Scores, score
 
 _HIDDEN_ROWS_AT_ONCE = 1 << 13  # whose hidden layers are kept: 8 MB, for 4 members of 64 units
@@ -36,8 +37,9 @@ class PredictedChunk(NamedTuple):
     starts: IntArray  # of its series, within the chunk
     linear: DoubleArray  # (n,): the linear prediction
     correction: DoubleArray  # (n,): the network's, before it is shrunk
-    prediction: DoubleArray  # (n,): linear + shrinkage * correction
+    prediction: DoubleArray  # (n,): the experts' together; without any, linear + shrinkage * correction
     hidden: Any  # (E, n, K): the layer it was read from; None unless kept
+    followed: Followed | None = None  # what each expert said, and what it counted
     lower: DoubleArray | None = None  # (n, L)
     upper: DoubleArray | None = None
 
@@ -102,16 +104,17 @@ def predict_chunks(
     tracker: Tracker | None = None
     network = _Network(fitted, keep_hidden=keep_hidden or calibrator is not None)
     rows = fitted.pipeline.in_chunks(
-        fitted.matched(panel), most=min(most, network.most), context=fitted.window - 1
+        fitted.matched(panel),
+        most=min(most, network.most),
+        context=fitted.window - 1,
+        regressors=fitted.experts is not None,
     )
     for chunk, linear in rows:
-        starts, hidden, output = network(chunk)
-        correction = fitted.pipeline.scaling.restore(output)
-        prediction = linear + fitted.shrinkage * correction
-        found = PredictedChunk(chunk.rows, starts, linear, correction, prediction, hidden)
+        starts, hidden, found = network(chunk, linear)
         if calibrator is not None and levels is not None:
             if tracker is None or not chunk.continues:
                 tracker = calibrator.tracker(len(starts) - 1, levels)
+            prediction = found.prediction
             errors = panel.target[chunk.rows] - prediction
             below, above = tracker.follow(hidden[0], errors, starts, levels)
             found = found._replace(lower=prediction[:, None] + below, upper=prediction[:, None] + above)
@@ -123,15 +126,27 @@ class ScoredChunk(NamedTuple):
 
     rows: slice
     hidden: Any  # (E, n, K)
-    output: DoubleArray  # (n,): mean of the members, adapted
+    output: DoubleArray  # (n,): mean of the members
 
 
 def score_chunks(fitted: Fitted, prepared: Panel) -> Iterator[ScoredChunk]:
     """Score rows that are prepared already, chunk by chunk, as their hidden layers are large."""
-    network = _Network(fitted, keep_hidden=True)
-    for chunk in chunks(prepared, most=network.most, context=fitted.window - 1):
-        _, hidden, output = network(chunk)
-        yield ScoredChunk(chunk.rows, hidden, output)
+    for chunk in chunks(prepared, most=_HIDDEN_ROWS_AT_ONCE, context=fitted.window - 1):
+        scores, context = score_rows(fitted, chunk.panel, keep_hidden=True), chunk.context
+        output = scores.predictions[:, context:].mean(axis=0, dtype=np.float64)
+        yield ScoredChunk(chunk.rows, scores.hidden[:, context:], output)
+
+
+def rows_scored(fitted: Fitted, panel: Panel) -> tuple[npt.NDArray[np.float32], DoubleArray]:
+    """Hidden layers (E, N, K) and regressors of the linear part (N, F) of every row."""
+    layers, regressors = [], []
+    rows = fitted.pipeline.in_chunks(
+        fitted.matched(panel), most=_HIDDEN_ROWS_AT_ONCE, context=fitted.window - 1, regressors=True
+    )
+    for chunk, linear in rows:
+        layers.append(score_rows(fitted, chunk.panel, keep_hidden=True).hidden[:, chunk.context :])
+        regressors.append(np.empty((len(linear.last), 0)) if linear.regressors is None else linear.regressors)
+    return np.concatenate(layers, axis=1), np.concatenate(regressors)
 
 
 def score_rows(
@@ -171,28 +186,34 @@ def residual_memory(
 
 
 class _Network:
-    """The network and its adapted readout on one chunk after the other."""
+    """The network and the experts on one chunk after the other."""
 
     def __init__(self, fitted: Fitted, *, keep_hidden: bool) -> None:
         self.fitted = fitted
-        self.keep_hidden = keep_hidden or fitted.adaptation is not None
-        self.adapter: Adapter | None = None
+        self.keep_hidden = keep_hidden or fitted.experts is not None
+        self.experts: LiveExperts | None = None
 
     @property
     def most(self) -> int:
         """Rows at a time."""
         return _HIDDEN_ROWS_AT_ONCE if self.keep_hidden else ROWS_AT_ONCE
 
-    def __call__(self, chunk: Chunk) -> tuple[IntArray, Any, DoubleArray]:
-        """Starts of the series, hidden layers (E, n, K), and the members' mean output, adapted: (n,)."""
+    def __call__(self, chunk: Chunk, linear: LinearRows) -> tuple[IntArray, Any, PredictedChunk]:
+        """Starts of the series, hidden layers (E, n, K), and the rows predicted."""
         fitted, context, panel = self.fitted, chunk.context, chunk.panel
         scores = score_rows(fitted, panel, keep_hidden=self.keep_hidden)
         outputs = scores.predictions[:, context:]
         hidden: Any = scores.hidden[:, context:] if self.keep_hidden else None
         starts = (panel.starts - context).clip(0)
-        output = outputs.mean(axis=0, dtype=np.float64)
-        if fitted.adaptation is not None:
-            if self.adapter is None or not chunk.continues:
-                self.adapter = Adapter(fitted.adaptation, panel.n_series)
-            output += corrections(self.adapter, hidden, outputs, panel.target[context:], starts)
-        return starts, hidden, output
+        correction = fitted.pipeline.scaling.restore(outputs.mean(axis=0, dtype=np.float64))
+        if fitted.experts is None:
+            followed, prediction = None, linear.predictions + fitted.shrinkage * correction
+        else:
+            if self.experts is None or not chunk.continues:
+                self.experts = LiveExperts(fitted.experts, fitted.pipeline.scaling, panel.n_series)
+            followed = self.experts.follow(linear, hidden, outputs, panel.target[context:], starts)
+            prediction = followed.predictions
+        found = PredictedChunk(
+            chunk.rows, starts, linear.predictions, correction, prediction, hidden, followed
+        )
+        return starts, hidden, found

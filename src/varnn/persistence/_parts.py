@@ -1,5 +1,6 @@
 """Fitted models and forecasters <-> named arrays and plain values, for a file to hold."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.errors import ConfigError
-from varnn.model.adaptation import Adaptation
+from varnn.model.experts import Experts
 from varnn.model.fitted import Fitted, LastRows
 from varnn.model.forecast import DirectPart, Forecaster
 from varnn.model.intervals import Calibrator, ErrorScale, HorizonBands
@@ -16,6 +17,8 @@ from varnn.model.intervals.methods import METHODS
 from varnn.model.pipeline import FeaturePipeline
 from varnn.model.training_record import TrainingRecord
 from varnn.network.cell import Architecture, weights_from
+
+logger = logging.getLogger(__name__)
 
 Tensors = dict[str, npt.NDArray[Any]]
 Facts = dict[str, Any]
@@ -31,9 +34,8 @@ def disassemble(fitted: Fitted) -> tuple[Tensors, Facts]:
         tensors[f"tail.{index}.target"] = last.target
         if last.time is not None:
             tensors[f"tail.{index}.time"] = last.time.astype(np.int64)
-    adaptation = fitted.adaptation
-    if adaptation is not None:
-        tensors["adaptation.gain"] = adaptation.gain
+    if fitted.experts is not None:
+        tensors |= _over("experts", fitted.experts.arrays())
     calibrator, spread, method = fitted.calibrator, None, {}
     if isinstance(calibrator, ErrorScale):
         arrays = calibrator.arrays()
@@ -45,7 +47,6 @@ def disassemble(fitted: Fitted) -> tuple[Tensors, Facts]:
     return tensors, {
         **method,
         "spread": spread,
-        "adaptation": None if adaptation is None else adaptation.numbers(),
         "architecture": fitted.architecture.as_dict(),
         "window": fitted.window,
         "share": fitted.shrinkage,
@@ -71,7 +72,7 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
         weights=weights_from({name: tensors[f"weights.{name}"] for name in architecture.shapes}),
         pipeline=FeaturePipeline.from_parts(facts["recipe"], under("recipe.", tensors)),
         window=int(facts["window"]),
-        adaptation=_adaptation(facts["adaptation"], tensors),
+        experts=_experts(facts, tensors),
         calibrator=_calibrator(INTERVALS, tensors, facts) or _error_scale(facts["spread"], tensors),
         shrinkage=float(facts["share"]),
         input_names=tuple(facts["input_names"]),
@@ -134,12 +135,16 @@ def _pair(numbers: list[float] | None) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-def _adaptation(numbers: list[float] | None, tensors: Tensors) -> Adaptation | None:
-    if numbers is None:
-        return None
-    forgetting, noise, *doubt = numbers
-    known = {"doubt": doubt[0]} if doubt else {}
-    return Adaptation(forgetting=forgetting, gain=tensors["adaptation.gain"], noise=noise, **known)
+def _experts(facts: Mapping[str, Any], tensors: Tensors) -> Experts | None:
+    arrays = under("experts.", tensors)
+    if arrays:
+        return Experts.from_arrays(arrays)
+    if facts.get("adaptation") is not None:
+        logger.warning(
+            "this model was saved by an earlier version, whose readout learnt on in another way: it predicts "
+            "as it was trained, and learns no more. Fit it again to have a model that does."
+        )
+    return None
 
 
 def _error_scale(unit: float | None, tensors: Tensors) -> ErrorScale | None:

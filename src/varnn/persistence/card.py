@@ -98,7 +98,7 @@ def _network(fitted: Fitted) -> str:
     shrunk = ""
     if fitted.pipeline.linear is not None:
         shrunk = f", {fitted.shrinkage:.0%} of its correction added to the linear part"
-    learning = "" if fitted.adaptation is None else ", readout goes on learning"
+    learning = "" if fitted.experts is None else ", goes on learning"
     return (
         f"Network: window of {fitted.window} rows, {cell.hidden_size} hidden units, memory of "
         f"{cell.memory_size}, {members}{shrunk}{learning}."

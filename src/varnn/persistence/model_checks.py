@@ -35,12 +35,14 @@ from varnn.data.rules import (
 from varnn.errors import ModelFileError
 from varnn.model.adaptation import LEAST_FORGETTING
 from varnn.model.calendar import CYCLES, calendar_names
+from varnn.model.experts import names_of
 from varnn.model.fitted import Fitted
 from varnn.model.forecast.direct import CHANGES
 from varnn.model.intervals import TAUS, Calibrator
 from varnn.model.intervals.methods import METHODS
-from varnn.model.linear import ADDED_INPUTS
+from varnn.model.linear import ADDED_INPUTS, SEASONAL
 from varnn.model.peers import PEER_INPUTS
+from varnn.model.seasons import LONGEST, SHORTEST
 from varnn.network import cell
 from varnn.network.cell import Architecture, MemoryActivation, Residual
 
@@ -59,14 +61,6 @@ _LARGE = 1e100  # as in a panel: squares must be finite
 _SMALL = 1e-150  # and what is divided by must not be nothing
 _LARGEST_WEIGHT = 1e9  # of a network that sees scaled numbers
 _OVERFLOW = 1e30  # float32 ends at 3e38, and inputs may be some millions of times those tried here
-
-
-def _is_adaptation(value: Any) -> bool:
-    if not isinstance(value, list) or len(value) not in (2, 3):
-        return False
-    forgetting, noise, *doubt = value
-    known = number(LEAST_FORGETTING, 1, below=True).holds(forgetting) and _positive.holds(noise)
-    return known and all(number(0, 1e6).holds(one) for one in doubt)
 
 
 def _is_reading(value: Any) -> bool:
@@ -118,10 +112,10 @@ _MODEL: dict[str, Rule] = {
     "series": names,
     "summary": table,
     "spread": optional(_positive),
-    "adaptation": optional(Rule("a forgetting factor, a variance and a doubt", _is_adaptation)),
 }
 _METHOD = Rule("an interval method that is known here", lambda one: isinstance(one, str) and one in METHODS)
-_LATER: dict[str, Rule] = {  # of these what is there: files from before lack them
+_LATER: dict[str, Rule] = {  # of these what is there: files from before lack them, or alone have them
+    "adaptation": optional(listed(number(-_LARGE, _LARGE), "a list of numbers", unique=False)),
     "interval_method": optional(_METHOD),
     "band_method": optional(_METHOD),
     "time_name": optional(text),
@@ -187,6 +181,8 @@ _LINEAR_ARRAYS = {
 _OPTIONAL_ARRAYS = {  # older files lack them
     "recipe.scaling.input_limit": Numbers("1", 1e-3, LIMIT),
     "recipe.linear.ridge": Numbers("1", 0.0),
+    "recipe.linear.periods": Numbers("seasons", SHORTEST, LONGEST),
+    "recipe.linear.of_seasons": Numbers("seasons,4"),
     "spread.largest": Numbers("1", 0.0, np.inf),
 }
 _LABEL_ARRAYS = {
@@ -354,7 +350,7 @@ def _check_network(checks: Checks, tensors: Tensors, facts: Facts, prefix: str) 
         checks.fail("its network accumulates a memory that it does not have")
     if architecture.residual == "scalar" and architecture.memory_size != 1:
         checks.fail("its network hands on one number, and its memory is wider")
-    sizes = {"1": 1, "T": len(TAUS), "K": architecture.hidden_size, "H": architecture.horizon}
+    sizes = {"1": 1, "4": SEASONAL, "T": len(TAUS), "K": architecture.hidden_size, "H": architecture.horizon}
     sizes |= {"K+1": sizes["K"] + 1, "K+4": sizes["K"] + 4, "H-1": sizes["H"] - 1}
     _check_weights(checks, tensors, prefix, architecture, sizes)
     numbers = sum(rows * columns for rows, columns in architecture.shapes.values()) * sizes["E"]
@@ -399,12 +395,8 @@ def _check_surroundings(checks: Checks, tensors: Tensors, prefix: str, facts: Fa
     checks.arrays(tensors, needed | present, prefix, sizes)
     if linear:
         _check_order(checks, tensors, f"{prefix}recipe.linear.low", f"{prefix}recipe.linear.high")
-    if facts["adaptation"] is not None:
-        # What it is the inverse of has a ridge: it cannot be larger, and it is symmetric.
-        must = Numbers("E,K+1,K+1", -1e4 * sizes["K+1"], 1e4 * sizes["K+1"])
-        gain = checks.array(tensors, f"{prefix}adaptation.gain", must, sizes)
-        if not _positive_definite(gain):
-            checks.fail(f"its array '{prefix}adaptation.gain' is not the inverse of second moments")
+    if any(name.startswith(f"{prefix}experts.") for name in tensors):
+        _check_experts(checks, tensors, prefix, sizes, linear=linear)
     for name in tensors:
         if name.startswith((f"{prefix}interval_method.", f"{prefix}band_method.")):  # of any shape
             shape = [str(size) for size in tensors[name].shape]
@@ -414,6 +406,41 @@ def _check_surroundings(checks: Checks, tensors: Tensors, prefix: str, facts: Fa
         quantiles = checks.array(tensors, f"{prefix}spread.quantiles", Numbers("T"), sizes)
         if (np.diff(quantiles) < 0).any():
             checks.fail(f"its array '{prefix}spread.quantiles' does not rise")
+
+
+def _check_experts(checks: Checks, tensors: Tensors, prefix: str, sizes: Sizes, *, linear: bool) -> None:
+    """Check what goes on learning: gains, what regressors are measured by, and the first weights."""
+    numbers = checks.array(tensors, f"{prefix}experts.numbers", Numbers("4", -1.0), {**sizes, "4": 4})
+    noise, scaled_noise, unit, season = numbers.tolist()
+    if min(noise, scaled_noise) < _SMALL or unit < 0 or (season >= 0) != (sizes.get("seasons", 0) > 0):
+        checks.fail(f"its array '{prefix}experts.numbers' is not a variance twice, a unit and a season")
+    regressors = 0
+    if linear:
+        seasons = sizes.get("seasons", 0)
+        regressors = 1 + sizes["label lags"] + SEASONAL * seasons + sizes["input lags"] * sizes["I"]
+        if seasons and season != 1 + sizes["label lags"] + SEASONAL - 1:
+            checks.fail(f"its array '{prefix}experts.numbers' names a season that is none")
+    sizes |= {"Z": regressors, "Z+1": regressors + 1, "S+1": sizes["K"] + (regressors if unit else 0) + 1}
+    forgetting = checks.array(
+        tensors, f"{prefix}experts.forgetting", Numbers("forgettings", LEAST_FORGETTING, 1.0), sizes
+    )
+    if not 1 <= len(forgetting) <= 2 or (forgetting >= 1).any():
+        checks.fail(f"its array '{prefix}experts.forgetting' is not one or two factors below 1")
+    gains = {"experts.readout.gain": "E,S+1,S+1"} | ({"experts.linear.gain": "one,Z+1,Z+1"} if linear else {})
+    for name, shape in gains.items():
+        # What it is the inverse of has a ridge: it cannot be larger, and it is symmetric.
+        most = 1e4 * sizes["S+1" if "readout" in name else "Z+1"]
+        gain = checks.array(tensors, prefix + name, Numbers(shape, -most, most), {**sizes, "one": 1})
+        if not _positive_definite(gain):
+            checks.fail(f"its array '{prefix}{name}' is not the inverse of second moments")
+    if linear:
+        measures = {"experts.centre": Numbers("Z"), "experts.deviation": Numbers("Z", _SMALL)}
+        checks.arrays(tensors, measures, prefix, sizes)
+    names = names_of(tuple(forgetting), linear=linear, season=season >= 0)
+    must = Numbers("experts", 1e-9, 1.0)
+    prior = checks.array(tensors, f"{prefix}experts.prior", must, {**sizes, "experts": len(names)})
+    if abs(prior.sum() - 1) > 1e-6:
+        checks.fail(f"its array '{prefix}experts.prior' does not add up to 1")
 
 
 def _check_forecaster(checks: Checks, tensors: Tensors, facts: Facts, header: Facts) -> None:

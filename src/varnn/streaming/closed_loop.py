@@ -97,7 +97,7 @@ def continued(
     times: Any = [None] * len(filled)
     if last.time is not None and time is not None:
         times = np.concatenate([last.time, time.astype(last.time.dtype)])
-    live = Stream(replace(model, adaptation=None))  # its own predictions have nothing to teach it
+    live = Stream(replace(model, experts=None))  # its own predictions have nothing to teach it
     predictions = np.empty(len(filled))
     for row, (x, timestamp) in enumerate(zip(filled, times, strict=True)):
         live.last_time = None  # what follows the training rows is told by the caller, not by the clock

@@ -20,11 +20,12 @@ from varnn.data.preparation import LIMIT
 from varnn.data.rules import optional, whole
 from varnn.data.timestamps import read_back, timestamp
 from varnn.errors import ConfigError, DataError, ModelFileError
-from varnn.model.adaptation import Adapter
+from varnn.model.experts import LiveExperts
 from varnn.model.fitted import Fitted
 from varnn.model.forecast import Forecast, Forecaster
 from varnn.model.forecast.recent import Recent
 from varnn.model.intervals import Interval, Tracker, check_levels, known_calibrator
+from varnn.model.linear import LinearRows
 from varnn.model.pipeline import PipelineStream
 from varnn.monitoring.monitor import Event, Monitor
 from varnn.persistence import model_file
@@ -263,8 +264,8 @@ class Stream:
         tensors = {"states": np.concatenate([block.state() for block in self._blocks], axis=-2)}
         if self._pipeline is not None:
             tensors["recipe"] = self._pipeline.state()
-        if self._adapter is not None:
-            tensors["adapter"] = self._adapter.state()
+        if self._experts is not None:
+            tensors["experts"] = self._experts.state()
         if self._tracker is not None:
             tensors["tracker"] = self._tracker.state()
         if self.monitor is not None:
@@ -324,8 +325,8 @@ class Stream:
             block.restore(tensors["states"][..., rows, :])
         if self._pipeline is not None:
             self._pipeline.restore(tensors["recipe"])
-        if self._adapter is not None:
-            self._adapter.restore(tensors["adapter"])
+        if self._experts is not None:
+            self._experts.restore(tensors["experts"])
         if self._tracker is not None:
             self._tracker.restore(tensors["tracker"])
         if self.monitor is not None:
@@ -357,7 +358,7 @@ class Stream:
         # A model that takes x as it is needs no pipeline, and a stream feels what it does not have to do.
         plain = model.pipeline.takes_rows_as_they_are
         self._pipeline = None if plain else self._pipeline_stream(width)
-        self._adapter = None if model.adaptation is None else Adapter(model.adaptation, width)
+        self._experts = None if model.experts is None else LiveExperts(model.experts, scaling, width)
         self._tracker = None if model.calibrator is None else model.calibrator.tracker(width)
         self._recent = None
         if self.forecaster is not None:
@@ -425,14 +426,14 @@ class Stream:
             block = self._blocks[0]
             block.inputs[0, :-1] = scaled
             block.advance()
-            output = block.read()
-            if self._adapter is not None or self._tracker is not None:
+            if self._experts is not None or self._tracker is not None:
                 hidden, outputs = block.members()
-                if self._adapter is not None:
-                    output += self._adapter.correct(hidden, outputs).item(0)
                 if self._tracker is not None:
                     self._tracker.expect(hidden[0])
-            self._answer = output * scaling.target_scale + scaling.target_offset
+                if self._experts is not None:
+                    self._answer = self._experts.predict(self._linear_rows(), hidden, outputs).item(0)
+                    return
+            self._answer = block.read() * scaling.target_scale + scaling.target_offset
             if pipeline is not None:
                 self._answer = pipeline.linear_predictions.item(0) + self.model.shrinkage * self._answer
             return
@@ -441,15 +442,26 @@ class Stream:
             block.inputs[:, :-1] = scaled[rows]
             block.advance()
             answer[rows] = block.read()
-            if self._adapter is not None or self._tracker is not None:
+            if self._experts is not None or self._tracker is not None:
                 # Now: the next block computes in the same buffers.
                 self._hidden[:, rows], self._outputs[:, rows] = block.members()
-        if self._adapter is not None:
-            answer += self._adapter.correct(self._hidden, self._outputs)
         if self._tracker is not None:
             self._tracker.expect(self._hidden[0])
+        if self._experts is not None:
+            self._answer = self._experts.predict(self._linear_rows(), self._hidden, self._outputs)
+            return
         linear_predictions = 0.0 if pipeline is None else pipeline.linear_predictions
         self._answer = self.model.pipeline.restore(answer, linear_predictions, self.model.shrinkage)
+
+    def _linear_rows(self) -> LinearRows:
+        """What the linear part says of the open row of each series."""
+        width = self.n_series or 1
+        if self._pipeline is None or self._pipeline.linear is None:
+            nothing = np.zeros(width)
+            return LinearRows(nothing, nothing)
+        linear = self._pipeline.linear
+        predictions = self._pipeline.linear_predictions[:width]
+        return LinearRows(predictions, linear.last[:width], linear.regressors[:width])
 
     def _reopen(self) -> None:
         """Prepare the open x again: another one, which could not be used, has taken its place."""
@@ -486,14 +498,14 @@ class Stream:
             if not math.isnan(labels):  # as `Scaling.target`, in Python: quicker for one number
                 label = (labels - scaling.target_offset) / scaling.target_scale
                 label = min(max(label, -LIMIT), LIMIT)
-                if self._adapter is not None:
-                    self._adapter.learn(np.array([label]))
+                if self._experts is not None:
+                    self._experts.learn(np.array([label]))
             self._blocks[0].remember(label)
             return
         missing = np.isnan(labels)
         some = missing.any()
         scaled = scaling.target(np.where(missing, scaling.target_offset, labels) if some else labels)
-        if self._adapter is not None:
-            self._adapter.learn(np.where(missing, np.nan, scaled))
+        if self._experts is not None:
+            self._experts.learn(np.where(missing, np.nan, scaled))
         for block, rows in zip(self._blocks, self._rows, strict=True):
             block.remember(scaled[rows], missing[rows] if some else None)

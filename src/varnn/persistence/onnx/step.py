@@ -24,7 +24,7 @@ import numpy as np
 from varnn._types import DoubleArray
 from varnn.data.preparation import LIMIT
 from varnn.errors import ConfigError
-from varnn.model.adaptation import _BOUND, _GUARD, _LEAK, _SOON, Adaptation
+from varnn.model.adaptation import _BOUND, _LEAK, Adaptation
 from varnn.model.calendar import _MONDAY, _SECONDS, Cycle
 from varnn.model.fitted import Fitted
 from varnn.model.linear import LinearPart
@@ -65,7 +65,7 @@ def step(model: Fitted, description: str = "") -> "onnx.ModelProto":
 
     linear = None if pipeline.linear is None else _Linear(graph, pipeline.linear)
     network = _Network(graph, model)
-    readout = None if model.adaptation is None else _Readout(graph, model.adaptation)
+    readout = None
 
     if pipeline.label_filter is not None:
         label = _plausible(graph, pipeline.label_filter, label)

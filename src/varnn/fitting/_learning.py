@@ -1,0 +1,103 @@
+"""What a model goes on learning with: gains from training rows, first weights from validation rows."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from varnn._types import DoubleArray
+from varnn.data.context import preceded
+from varnn.data.panel import Panel
+from varnn.model.adaptation import Adaptation, gain_of
+from varnn.model.experts import FORGETTING, LINEAR_FORGETTING, MOST_JOINED, NEVER, Experts, names_of
+from varnn.model.fitted import Fitted
+from varnn.model.prediction import predict_chunks, rows_scored
+
+LATEST = 20_000  # training rows that gains are learnt from, and validation rows that first weights are
+_UNIFORM = 0.2  # of the first weights is the same for all: validation rows do not know everything
+
+
+def learn_experts(
+    fitted: Fitted, training: Panel, validation: Panel | None, forgetting: tuple[float, ...] = FORGETTING
+) -> Fitted:
+    """Let a model go on learning.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        A model that does not.
+    training, validation : Panel, Panel or None
+        Rows it was trained on, and rows it was not; without any, all experts are believed alike at first.
+    forgetting : tuple of float, default=(0.9999, 0.999)
+        Of the readout.
+    """
+    experts = _gains(fitted, training, forgetting)
+    seen = training.latest(LATEST) if validation is None else validation.latest(LATEST)
+    joined, own = preceded(seen, training, fitted.reach) if validation is not None else (seen, None)
+    labels = joined.target
+    known = ~np.isnan(labels) if own is None else own & ~np.isnan(labels)
+    model = replace(fitted, experts=experts)
+    predictions, weights = np.empty(len(joined)), np.zeros(len(experts.prior))
+    plain = np.empty(len(joined))
+    for chunk in predict_chunks(model, joined):
+        if chunk.followed is not None:
+            weights += chunk.followed.weights[known[chunk.rows]].sum(axis=0)
+        predictions[chunk.rows] = chunk.prediction
+        plain[chunk.rows] = chunk.linear + chunk.correction
+    noise = _mean_square(labels - predictions, known)
+    scaled = _mean_square(labels - plain, known) / fitted.pipeline.scaling.target_scale**2
+    prior = experts.prior
+    if validation is not None and known.any():
+        prior = (1 - _UNIFORM) * weights / weights.sum() + _UNIFORM * prior
+    return replace(fitted, experts=_with_noise(replace(experts, prior=prior, noise=noise), scaled))
+
+
+def relearn_experts(fitted: Fitted, before: Fitted, rows: Panel) -> Fitted:
+    """Take over from a model that was trained on fewer rows what it goes on learning with; gains anew."""
+    if before.experts is None:
+        return fitted
+    gains = _gains(fitted, rows, before.experts.readout.forgetting)
+    rescaled = (before.pipeline.scaling.target_scale / fitted.pipeline.scaling.target_scale) ** 2
+    experts = replace(gains, prior=before.experts.prior, noise=before.experts.noise)
+    return replace(fitted, experts=_with_noise(experts, before.experts.readout.noise * rescaled))
+
+
+def _gains(fitted: Fitted, training: Panel, forgetting: tuple[float, ...]) -> Experts:
+    """Learn gains from the latest training rows; all experts are believed alike."""
+    hidden, regressors = rows_scored(fitted, training.latest(LATEST))
+    part, linear = fitted.pipeline.linear, None
+    centre, deviation, unit = np.empty(0), np.empty(0), 0.0
+    season = None if part is None else part.season
+    features = hidden
+    if part is not None:
+        centre, deviation = regressors.mean(axis=0), regressors.std(axis=0)
+        deviation[deviation <= 1e-9 * (1 + np.abs(centre))] = NEVER
+        standard: DoubleArray = (regressors - centre) / deviation
+        linear = Adaptation(forgetting=LINEAR_FORGETTING, gain=gain_of(standard[None]), noise=1.0)
+        if standard.shape[1] <= MOST_JOINED:
+            unit = float(np.sqrt(np.mean(np.square(hidden, dtype=np.float64)))) or 1.0
+            shape = (len(hidden), *standard.shape)
+            features = np.concatenate([hidden, np.broadcast_to(unit * standard, shape)], axis=-1)
+    names = names_of(forgetting, linear=part is not None, season=season is not None)
+    return Experts(
+        readout=Adaptation(forgetting=forgetting, gain=gain_of(features), noise=1.0),
+        linear=linear,
+        centre=centre,
+        deviation=deviation,
+        unit=unit,
+        season=season,
+        noise=fitted.pipeline.scaling.target_scale**2,
+        prior=np.full(len(names), 1 / len(names)),
+    )
+
+
+def _with_noise(experts: Experts, scaled: float) -> Experts:
+    """Let experts know the variance of what is left, in scaled units."""
+    linear = None if experts.linear is None else replace(experts.linear, noise=scaled)
+    return replace(experts, readout=replace(experts.readout, noise=scaled), linear=linear)
+
+
+def _mean_square(errors: DoubleArray, known: DoubleArray) -> float:
+    """Mean square of errors that are known; 1 if there are none, or they are nothing."""
+    with np.errstate(over="ignore"):
+        found = float(np.mean(np.square(errors[known]))) if known.any() else 1.0
+    return min(found, 1e100) or 1.0

@@ -1,0 +1,160 @@
+"""Online aggregation of experts: a convex combination whose weights follow who was right, with a guarantee.
+
+Bernstein online aggregation [1]_ with a discount, over a grid of learning rates [2]_. With experts
+x_1 .. x_K of row t, weights w and p = sum of w_k x_k ::
+
+    r_k = a_t 2 (p - y) (p - x_k)                what p lost to expert k, at least: the loss is convex
+    u_kj <- c u_kj + h_j r_k - (h_j r_k)^2       for each rate h_j
+    w_k  in proportion to  pi_k sum over j of h_j exp(c u_kj)
+
+where pi are the weights at the start, c the discount, and a_t makes errors comparable: one over their mean
+square lately, and less where a row would otherwise move any r_k beyond 1 / (2 h_1), h_1 being the largest
+rate. So no row can, however wild.
+
+The guarantee holds for every sequence, whoever chose it, and at any time T, for every expert and rate ::
+
+    sum over t <= T of c^(T-t) a_t [(p_t - y_t)^2 - (x_k,t - y_t)^2]
+        <=  ln(J / pi_k) / h_j  +  h_j sum over t <= T of c^(T-t) r_k,t^2
+
+Proof: let W be the sum over k and j of pi_k / J exp(u_kj), which is 1 at the start. As x - x^2 <= ln(1 + x)
+for x >= -1/2, exp(u_kj) after a row is at most exp(c u_kj) (1 + h_j r_k); the sum over k of w_k r_k is zero,
+so that W is at most the sum of pi_k / J exp(c u_kj), which by Jensen is at most W^c before the row: W stays
+at most 1, and each u_kj at most ln(J / pi_k). The rest is convexity.
+
+References
+----------
+.. [1] O. Wintenberger, "Optimal learning with Bernstein online aggregation", Machine Learning 106, 2017.
+.. [2] W. M. Koolen and T. van Erven, "Second-order quantile methods for experts and combinatorial games",
+   COLT, 2015.
+"""
+
+import numpy as np
+
+from varnn._types import DoubleArray, IntArray
+
+DISCOUNT = 0.999  # a row counts for a third after a thousand rows
+RATES = np.array([1 / 8, 1 / 32, 1 / 128])  # h
+_MOST = 0.5 / RATES[0]  # size of r_k in a row
+_TRACKED = 0.998  # memory of the mean square of errors
+_JUMP = 25.0  # times that mean square: a larger square counts as so much
+_LEAST = 1e-12  # of the mean square at the start: errors never get smaller than nothing
+
+
+class Aggregator:
+    """Weights of K experts for each of n series in step.
+
+    Parameters
+    ----------
+    prior : array of shape (K,)
+        Weights at the start, positive, of sum 1.
+    noise : float
+        Mean square of errors to expect at the start, positive.
+    n_series : int
+        Series, n.
+
+    Examples
+    --------
+    >>> generator = np.random.default_rng(0)
+    >>> aggregator = Aggregator(np.array([0.5, 0.5]), noise=1.0, n_series=1)
+    >>> for row in range(500):                                   # the second expert is right
+    ...     label = generator.normal(size=1)
+    ...     _ = aggregator.combine(np.array([[0.0, 0.9 * label[0]]]))
+    ...     aggregator.learn(label)
+    >>> aggregator.weights.round(1).tolist()
+    [[0.0, 1.0]]
+    """
+
+    def __init__(self, prior: DoubleArray, noise: float, n_series: int) -> None:
+        self.prior = prior
+        self.scores = np.zeros((n_series, len(prior), len(RATES)))  # u
+        self.scale = np.full(n_series, noise)  # mean square of errors lately
+        self._least = _LEAST * noise
+        self._start = prior[:, None] * RATES  # (K, J)
+        self._experts = np.zeros((n_series, len(prior)))
+        self._combined = np.zeros(n_series)
+        self._weights: DoubleArray | None = None  # of the scores; made when asked for
+
+    @property
+    def weights(self) -> DoubleArray:
+        """Weights of the next row: (n, K)."""
+        if self._weights is None:
+            scores = DISCOUNT * self.scores
+            scores -= np.maximum.reduce(scores, axis=(1, 2), keepdims=True)
+            found = np.add.reduce(np.exp(scores) * self._start, axis=2)
+            self._weights = found / np.add.reduce(found, axis=1, keepdims=True)
+        return self._weights
+
+    def combine(self, experts: DoubleArray) -> DoubleArray:
+        """Combine what the experts say of the next row: (n, K) -> (n,); may be asked any number of times."""
+        self._experts[...] = experts
+        self._combined = np.add.reduce(self.weights * experts, axis=1)
+        return self._combined
+
+    def learn(self, labels: DoubleArray) -> None:
+        """Take in the labels (n,) of the rows last combined; NaN teaches nothing."""
+        errors = labels - self._combined
+        missing = np.isnan(errors)
+        if missing.any():
+            if missing.all():
+                return
+            errors = np.where(missing, 0.0, errors)
+        with np.errstate(over="ignore", invalid="ignore"):  # of errors beyond all bounds
+            regrets = 2 * (errors / self.scale)[:, None] * (self._experts - self._combined[:, None])
+            largest = np.maximum.reduce(np.abs(regrets), axis=1, keepdims=True)
+            regrets = np.where(largest > _MOST, regrets * (_MOST / largest), regrets)
+            steps = np.where(np.isfinite(regrets), regrets, 0.0)[:, :, None] * RATES
+            squares = np.minimum(np.square(errors), _JUMP * self.scale)
+        scores = DISCOUNT * self.scores
+        scores += steps - np.square(steps)
+        scale = _TRACKED * self.scale + (1 - _TRACKED) * squares
+        np.maximum(scale, self._least, out=scale)
+        if missing.any():
+            scores = np.where(missing[:, None, None], self.scores, scores)
+            scale = np.where(missing, self.scale, scale)
+        self.scores, self.scale, self._weights = scores, scale, None
+
+    def follow(
+        self, experts: DoubleArray, labels: DoubleArray, starts: IntArray
+    ) -> tuple[DoubleArray, DoubleArray]:
+        """Go through the series of a panel side by side.
+
+        Parameters
+        ----------
+        experts, labels : arrays of shape (N, K) and (N,)
+            Of all rows.
+        starts : array of shape (S + 1,)
+            Row at which each series begins, and the number of rows at the end.
+
+        Returns
+        -------
+        combined, weights
+            (N,) and (N, K), as :meth:`combine` and :meth:`learn` give them row after row.
+        """
+        combined, weights, lengths = np.empty(len(labels)), np.empty_like(experts), np.diff(starts)
+        order = np.argsort(-lengths, kind="stable")  # those that go on are the first ones, at any row
+        ends = np.unique(lengths[lengths > 0])  # between these as many series go on
+        state, begun = self.state()[order], 0
+        for end in ends:
+            count = int(np.count_nonzero(lengths >= end))
+            going = Aggregator(self.prior, 1.0, count)
+            going._least = self._least
+            going.restore(state[:count])
+            for row in range(begun, end):
+                rows = starts[order[:count]] + row
+                weights[rows] = going.weights
+                combined[rows] = going.combine(experts[rows])
+                going.learn(labels[rows])
+            state[:count], begun = going.state(), int(end)
+        everything = np.empty_like(state)
+        everything[order] = state
+        self.restore(everything)
+        return combined, weights
+
+    def state(self) -> DoubleArray:
+        """All that later weights depend on: (n, K J + 1)."""
+        return np.column_stack([self.scores.reshape(len(self.scores), -1), self.scale])
+
+    def restore(self, state: DoubleArray) -> None:
+        """Take over what :meth:`state` gave."""
+        self.scores = state[:, :-1].reshape(self.scores.shape).copy()
+        self.scale, self._weights = state[:, -1].copy(), None

@@ -1,0 +1,275 @@
+"""The experts whose predictions a default prediction is made of, and who of them goes on learning.
+
+::
+
+    persistence              the last label
+    seasonal persistence     the label a season ago, where the linear part has seasons
+    linear part              as trained
+    linear part, learning    its coefficients follow the labels
+    network                  linear part + the network's correction, as trained
+    network, learning        linear part + a readout that follows the labels: once slowly, once fast
+    boosting                 where it was asked for (`varnn.model.boosting`)
+
+What learns does so as `varnn.model.adaptation` says, each series by itself. The readout that follows reads
+the hidden layer and the regressors of the linear part together, so that both may change at once. What is
+predicted is a convex combination, whose weights follow as `varnn.model.aggregation` says: never much worse
+than the best of them lately.
+
+All of it is relative to the linear part as trained: its predictions, and what they leave of the labels.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn._types import DoubleArray, IntArray
+from varnn.data.preparation import Scaling
+from varnn.model.adaptation import Adaptation, Adapter, corrections
+from varnn.model.aggregation import Aggregator
+from varnn.model.linear import LinearRows
+
+FORGETTING = (0.9999, 0.999)  # of the readout: slowly and fast
+LINEAR_FORGETTING = (0.999,)
+MOST_JOINED = 160  # regressors that the readout sees beside the hidden layer: more would take long
+NEVER = 1e60  # deviation of a regressor that did not change in training: it stays at zero
+FARTHEST = 10.0  # deviations of a regressor from its mean: what is farther counts as so far
+
+PERSISTENCE, SEASONAL_PERSISTENCE = "persistence", "seasonal persistence"
+LINEAR, LINEAR_LEARNING = "linear part", "linear part, learning"
+NETWORK, BOOSTING = "network", "boosting"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Experts:
+    """What experts go on learning with, and how much each is believed at the start.
+
+    Parameters
+    ----------
+    readout : Adaptation
+        Of the network's readout.
+    linear : Adaptation or None
+        Of the linear part; None where there is none.
+    centre, deviation : array of shape (F,)
+        Mean and standard deviation of the linear part's regressors; huge where one never changes.
+    unit : float
+        What a regressor of one deviation counts beside the hidden layer: the root mean square of that. 0
+        where the readout sees the hidden layer alone.
+    season : int or None
+        Column of the regressors that says how far off the label a season ago is; None without seasons.
+    noise : float
+        Mean square of what predictions leave, in the target's units.
+    prior : array of shape (K,)
+        Weights at the start of a series, in the order of ``names``.
+    """
+
+    readout: Adaptation
+    linear: Adaptation | None
+    centre: DoubleArray
+    deviation: DoubleArray
+    unit: float
+    season: int | None
+    noise: float
+    prior: DoubleArray
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the experts, in the order of their weights."""
+        return names_of(
+            self.readout.forgetting, linear=self.linear is not None, season=self.season is not None
+        )
+
+    def standardised(self, regressors: DoubleArray) -> DoubleArray:
+        """Bring regressors of the linear part to deviations from their means: (n, F)."""
+        found = (regressors - self.centre) / self.deviation
+        np.maximum(found, -FARTHEST, out=found)
+        np.minimum(found, FARTHEST, out=found)
+        return np.asarray(found)
+
+    def arrays(self) -> dict[str, DoubleArray]:
+        """All numbers by name, as arrays for a file."""
+        season = -1 if self.season is None else self.season
+        found = {
+            "readout.gain": self.readout.gain,
+            "forgetting": np.array(self.readout.forgetting),
+            "numbers": np.array([self.readout.noise, self.noise, self.unit, season], np.float64),
+            "prior": self.prior,
+        }
+        if self.linear is not None:
+            found |= {"linear.gain": self.linear.gain, "centre": self.centre, "deviation": self.deviation}
+        return found
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, DoubleArray]) -> "Experts":
+        """Undo :meth:`arrays`; KeyError where something is missing."""
+        scaled_noise, noise, unit, season = arrays["numbers"].tolist()
+        readout = Adaptation(
+            forgetting=tuple(arrays["forgetting"].tolist()), gain=arrays["readout.gain"], noise=scaled_noise
+        )
+        linear = None
+        if "linear.gain" in arrays:
+            linear = Adaptation(forgetting=LINEAR_FORGETTING, gain=arrays["linear.gain"], noise=scaled_noise)
+        return cls(
+            readout=readout,
+            linear=linear,
+            centre=arrays.get("centre", np.empty(0)),
+            deviation=arrays.get("deviation", np.empty(0)),
+            unit=unit,
+            season=None if season < 0 else int(season),
+            noise=noise,
+            prior=arrays["prior"],
+        )
+
+
+def names_of(forgetting: tuple[float, ...], *, linear: bool, season: bool) -> tuple[str, ...]:
+    """Name the experts of a model.
+
+    Examples
+    --------
+    >>> names_of((0.999,), linear=False, season=False)
+    ('network', 'network, learning')
+    """
+    learning = (f"{NETWORK}, learning",)
+    if len(forgetting) > 1:
+        learning = (f"{NETWORK}, learning slowly", f"{NETWORK}, learning fast")
+    simple = (PERSISTENCE, *([SEASONAL_PERSISTENCE] if season else []), LINEAR, LINEAR_LEARNING)
+    return (*(simple if linear else ()), NETWORK, *learning)
+
+
+class Followed(NamedTuple):
+    """Some rows as the experts saw them: N rows, K experts."""
+
+    predictions: DoubleArray  # (N,)
+    experts: DoubleArray  # (N, K): what each said
+    weights: DoubleArray  # (N, K)
+
+
+class LiveExperts:
+    """The experts of n series in step, as they learn and are believed.
+
+    Parameters
+    ----------
+    experts : Experts
+        What they learn with.
+    scaling : Scaling
+        Of the network's target.
+    n_series : int
+        Series, n.
+    """
+
+    def __init__(self, experts: Experts, scaling: Scaling, n_series: int) -> None:
+        self.experts, self.scaling = experts, scaling
+        self.readout = Adapter(experts.readout, n_series)
+        self.linear = None if experts.linear is None else Adapter(experts.linear, n_series)
+        self.aggregator = Aggregator(experts.prior, experts.noise, n_series)
+        # What the network says where it has nothing to add to the linear part.
+        self._nothing = -scaling.target_offset / scaling.target_scale
+
+    def predict(self, linear: LinearRows, hidden: npt.NDArray[Any], outputs: npt.NDArray[Any]) -> DoubleArray:
+        """Predict one row of each series: hidden layers (E, n, K), outputs (E, n) -> (n,)."""
+        standard = self._standard(linear)
+        followed = None
+        if self.linear is not None:
+            nothing = np.full((1, len(standard)), self._nothing)
+            followed = self.linear.correct(standard[None], nothing)[0]
+        outputs = outputs.astype(np.float64)
+        learnt = self.readout.correct(self._joined(hidden, standard), outputs)
+        said = self._said(linear, followed, np.add.reduce(outputs, axis=0) / len(outputs), learnt)
+        return np.asarray(linear.predictions + self.aggregator.combine(said))
+
+    def learn(self, targets: npt.NDArray[Any]) -> None:
+        """Take in the network's targets (n,) of the rows last predicted; NaN teaches nothing."""
+        self.readout.learn(targets)
+        if self.linear is not None:
+            self.linear.learn(targets)
+        self.aggregator.learn(self.scaling.restore(targets))
+
+    def follow(
+        self,
+        linear: LinearRows,
+        hidden: npt.NDArray[Any],
+        outputs: npt.NDArray[Any],
+        targets: npt.NDArray[Any],
+        starts: IntArray,
+    ) -> Followed:
+        """Go through the series of a panel side by side, as :meth:`predict` and :meth:`learn` do row by row.
+
+        Parameters
+        ----------
+        linear, hidden, outputs, targets : LinearRows, arrays of shape (E, N, K), (E, N) and (N,)
+            Of all rows.
+        starts : array of shape (S + 1,)
+            Row at which each series begins, and the number of rows at the end.
+        """
+        standard = self._standard(linear)
+        followed = None
+        if self.linear is not None:
+            nothing = np.full((1, len(standard)), self._nothing)
+            (followed,) = corrections(
+                self.linear, lambda rows: standard[None, rows], nothing, targets, starts
+            )
+        learnt = corrections(
+            self.readout,
+            lambda rows: self._joined(hidden[:, rows], standard[rows]),
+            outputs,
+            targets,
+            starts,
+        )
+        said = self._said(linear, followed, outputs.mean(axis=0, dtype=np.float64), learnt)
+        combined, weights = self.aggregator.follow(said, self.scaling.restore(targets), starts)
+        said += linear.predictions[:, None]
+        return Followed(linear.predictions + combined, said, weights)
+
+    def _standard(self, linear: LinearRows) -> DoubleArray:
+        regressors = linear.regressors
+        if regressors is None or self.linear is None:
+            return np.zeros((len(linear.predictions), 0))
+        return self.experts.standardised(regressors)
+
+    def _joined(self, hidden: npt.NDArray[Any], standard: DoubleArray) -> npt.NDArray[Any]:
+        """Hidden layers (E, ..., K) and regressors (..., F) -> what the readout sees of them."""
+        if not self.experts.unit:
+            return hidden
+        shape = (len(hidden), *standard.shape)
+        return np.concatenate([hidden, np.broadcast_to(self.experts.unit * standard, shape)], axis=-1)
+
+    def _said(
+        self, linear: LinearRows, followed: DoubleArray | None, mean: DoubleArray, learnt: DoubleArray
+    ) -> DoubleArray:
+        """What each expert says, less the linear prediction: (n, K).
+
+        Parameters
+        ----------
+        linear : LinearRows
+            With n rows.
+        followed : array of shape (n,) or None
+            What the linear part has learnt, in scaled units; None without one.
+        mean, learnt : arrays of shape (n,) and (R, n)
+            Mean output of the network, and what its readout has learnt beside.
+        """
+        columns = []
+        if followed is not None and linear.regressors is not None:
+            last = linear.last - linear.predictions
+            columns.append(last)
+            if self.experts.season is not None:
+                columns.append(last + linear.regressors[:, self.experts.season])
+            columns += [np.zeros(len(last)), self.scaling.target_scale * followed]
+        columns += [self.scaling.restore(one) for one in (mean, *(mean + learnt))]
+        return np.column_stack(columns)
+
+    def state(self) -> DoubleArray:
+        """All that later predictions depend on: (n, any)."""
+        parts = [self.aggregator.state(), self.readout.state()]
+        return np.column_stack(parts + ([] if self.linear is None else [self.linear.state()]))
+
+    def restore(self, state: DoubleArray) -> None:
+        """Take over what :meth:`state` gave."""
+        first = self.aggregator.state().shape[1]
+        second = first + self.readout.state().shape[1]
+        aggregator, readout, linear = np.split(state, [first, second], axis=1)
+        self.aggregator.restore(aggregator)
+        self.readout.restore(readout)
+        if self.linear is not None:
+            self.linear.restore(linear)
