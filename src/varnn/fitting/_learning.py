@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from varnn._types import DoubleArray
+from varnn._types import BoolArray, DoubleArray
 from varnn.data.context import preceded
 from varnn.data.panel import Panel
 from varnn.model.adaptation import Adaptation, gain_of
@@ -96,7 +96,7 @@ def _with_noise(experts: Experts, scaled: float) -> Experts:
     return replace(experts, readout=replace(experts.readout, noise=scaled), linear=linear)
 
 
-def _mean_square(errors: DoubleArray, known: DoubleArray) -> float:
+def _mean_square(errors: DoubleArray, known: BoolArray) -> float:
     """Mean square of errors that are known; 1 if there are none, or they are nothing."""
     with np.errstate(over="ignore"):
         found = float(np.mean(np.square(errors[known]))) if known.any() else 1.0

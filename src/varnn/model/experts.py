@@ -131,7 +131,7 @@ def names_of(forgetting: tuple[float, ...], *, linear: bool, season: bool) -> tu
     >>> names_of((0.999,), linear=False, season=False)
     ('network', 'network, learning')
     """
-    learning = (f"{NETWORK}, learning",)
+    learning: tuple[str, ...] = (f"{NETWORK}, learning",)
     if len(forgetting) > 1:
         learning = (f"{NETWORK}, learning slowly", f"{NETWORK}, learning fast")
     simple = (PERSISTENCE, *([SEASONAL_PERSISTENCE] if season else []), LINEAR, LINEAR_LEARNING)
