@@ -83,7 +83,8 @@ def draw(lines: Sequence[Mapping[str, Any]]) -> Figure:
         colour, marker = MARKS[index % len(MARKS)]
         ratios = [line["mse"][name] / line["mse"][line["best simple"]] for line in lines]
         shown = [(ratio, at) for ratio, at in zip(ratios, places, strict=True) if ratio <= _WORST_SHOWN]
-        axes.plot(*zip(*shown, strict=True), linestyle="", marker=marker, color=colour, label=name)
+        ratios, at = [one for one, _ in shown], [one for _, one in shown]  # none, if it is worse everywhere
+        axes.plot(ratios, at, linestyle="", marker=marker, color=colour, label=name)
     axes.axvline(1, color=figures.INK, linewidth=1)
     axes.set_yticks(list(places), [line["stream"] for line in lines])
     axes.set_xlim(0, _WORST_SHOWN)
