@@ -96,14 +96,15 @@ def simple_scores(task: Task, contender: str) -> dict[str, Any] | None:
 
 
 def default_scores(task: Task, channel: str, seed: int, **settings: Any) -> dict[str, float]:
-    """Fit the default to training and validation rows of one channel, and predict all rows in one pass."""
+    """Fit the default to training and validation rows of one channel; predict those after in one pass."""
     panel = task.panel(channel)
     model = VARNNRegressor(random_state=seed, **settings)
     began = time.perf_counter()
     model.fit(panel.between(0, task.table.validation))
     seconds = time.perf_counter() - began
-    prediction, lower, upper = (one[task.table.validation :] for one in model.predict(panel, interval=LEVEL))
-    truth = panel.target[task.table.validation :]
+    test = panel.between(task.table.validation, len(panel))
+    prediction, lower, upper = model.predict(test, interval=LEVEL, resume=True)
+    truth = test.target
     return {
         **scored(prediction - truth),
         "coverage": metrics.coverage(truth, lower, upper),

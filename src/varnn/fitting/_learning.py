@@ -38,7 +38,7 @@ def learn_experts(
     model = replace(fitted, experts=experts)
     predictions, weights = np.empty(len(joined)), np.zeros(len(experts.prior))
     plain = np.empty(len(joined))
-    for chunk in predict_chunks(model, joined):
+    for chunk in predict_chunks(model, joined, own=own):
         if chunk.followed is not None:
             weights += chunk.followed.weights[known[chunk.rows]].sum(axis=0)
         predictions[chunk.rows] = chunk.prediction

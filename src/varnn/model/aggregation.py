@@ -40,6 +40,11 @@ _JUMP = 25.0  # times that mean square: a larger square counts as so much
 _LEAST = 1e-12  # of the mean square at the start: errors never get smaller than nothing
 
 
+def scale_column(experts: int) -> int:
+    """Column of a state that is the mean square of errors lately, of so many experts."""
+    return experts * len(RATES)
+
+
 class Aggregator:
     """Weights of K experts for each of n series in step.
 
@@ -101,7 +106,7 @@ class Aggregator:
         with np.errstate(over="ignore", invalid="ignore"):  # of errors beyond all bounds
             regrets = 2 * (errors / self.scale)[:, None] * (self._experts - self._combined[:, None])
             largest = np.maximum.reduce(np.abs(regrets), axis=1, keepdims=True)
-            regrets = np.where(largest > _MOST, regrets * (_MOST / largest), regrets)
+            regrets *= _MOST / np.maximum(largest, _MOST)
             steps = np.where(np.isfinite(regrets), regrets, 0.0)[:, :, None] * RATES
             squares = np.minimum(np.square(errors), _JUMP * self.scale)
         scores = DISCOUNT * self.scores
