@@ -22,6 +22,7 @@ from varnn.model.calendar import calendar_inputs
 from varnn.model.fitted import Fitted
 from varnn.model.prediction import predict
 from varnn.persistence.onnx import step
+from varnn.persistence.onnx._calendar import calendar
 from varnn.persistence.onnx._graph import Graph
 
 VARIANTS = ["RM", "RM+AM", "ARM", "ARM+AM"]
@@ -163,7 +164,7 @@ def test_a_fleet_is_the_same_graph_and_a_series_starts_afresh_from_zeros(
 
 def test_the_clock_is_read_from_seconds() -> None:
     graph = Graph()
-    graph.output("prediction", step._calendar(graph, ("day", "week")))
+    graph.output("prediction", calendar(graph, ("day", "week")))
     made = graph.model(producer_version="0", description="", metadata={})
     made.graph.output[0].type.tensor_type.shape.dim.add().dim_value = 7
     days = np.datetime64("2026-11-09T00") + 6 * np.arange(60)  # two weeks, with each midnight
