@@ -234,7 +234,7 @@ def test_a_fleet_is_the_same_graph_and_a_series_starts_afresh_from_zeros(
         if row >= 100:
             wanted[row, 1] = alone.predict(x[1], time=time)
             alone.observe(labels[1])
-        exported.labels = labels.copy()
+        exported.labels = labels.astype(np.float64)
     np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5 * float(np.std(wanted)))
 
 

@@ -1,4 +1,4 @@
-"""Coefficients of n series in step, as they learn: `varnn.model.adaptation` has the symbols and the reasons."""
+"""Coefficients of n series in step, as they learn: see `varnn.model.adaptation` for symbols and reasons."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Weights of K experts for n series in step: `varnn.model.aggregation` has the symbols and the reasons."""
+"""Weights of K experts for n series in step: see `varnn.model.aggregation` for symbols and reasons."""
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Aggregator:
         scores = self.scores * DISCOUNT
         beliefs = ((scores - scores.largest(1, 2)).apply("Exp") * self.start).sum(axis=2)
         weights = beliefs / beliefs.sum(axis=1).unsqueeze(1)
-        combined = (weights * experts).sum(axis=1)
+        combined: Value = (weights * experts).sum(axis=1)
         values = {"scores": self.scores, "scale": self.scale, "experts": experts, "combined": combined}
         for name, value in values.items():
             self.graph.carry(name, value)

@@ -18,9 +18,7 @@ class LiveExperts:
         self.members = len(experts.readout.gain)
         self.readout = Adapter(graph, "readout", experts.readout)
         self.outputs = graph.state("outputs", [self.members], np.float64)  # of the open step
-        self.linear = (
-            None if experts.linear is None else Adapter(graph, "linear_learning", experts.linear)
-        )
+        self.linear = None if experts.linear is None else Adapter(graph, "linear_learning", experts.linear)
         self.aggregator = Aggregator(graph, experts.prior, experts.noise)
 
     def learn(self, target: Value, missing: Value) -> None:
