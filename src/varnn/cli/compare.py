@@ -37,8 +37,11 @@ def compare(
     duplicates: DuplicatesOption = "error",
     models: Annotated[
         str,
-        typer.Option(help="Models by name, separated by commas: varnn, RM, ARM+AM, arx-lr, narx-gbm, ..."),
-    ] = "persistence,arx-lr,narx-gbm,varnn",
+        typer.Option(
+            help="Models by name, separated by commas: varnn, RM, ARM+AM, arx-lr, narx-gbm, seasonal-arx and "
+            "seasonal-gbm (the same hour of yesterday and last week, and the calendar), rls-arx, ..."
+        ),
+    ] = "persistence,arx-lr,seasonal-arx,narx-gbm,seasonal-gbm,varnn",
     protocol: Annotated[
         str, typer.Option(help="honest, or paper (optimistic: it picks on the test part).")
     ] = "honest",

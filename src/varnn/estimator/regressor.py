@@ -29,10 +29,12 @@ from varnn.estimator.input import RowSeries, panel_of, row_weights, take_names
 from varnn.model.forecast import Forecast
 from varnn.model.intervals import Interval
 from varnn.model.prediction import predict, predict_intervals, residual_memory
+from varnn.model.warm_start import rows_kept
 from varnn.network.cell import Variant
 from varnn.persistence import card, model_file
 from varnn.persistence.onnx.step import step
 from varnn.streaming.closed_loop import continue_from_training, say_once, without_labels
+from varnn.streaming.resume import Resume
 from varnn.streaming.stream import Stream
 
 if TYPE_CHECKING:
@@ -249,6 +251,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         *,
         series: RowSeries = None,
         interval: float | Sequence[float] | None = None,
+        resume: bool | None = None,
     ) -> Any:
         """Predict every row one step ahead, from labels before that row only; threads may share a model.
 
@@ -267,6 +270,10 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             Series of each row.
         interval : float or sequence of float or None, default=None
             Level, or levels, of intervals to give with the predictions, such as 0.9; needs labels.
+        resume : bool or None, default=None
+            Whether the rows follow the training rows: their first predictions then start from the last rows
+            of the same series that the model keeps, instead of from nothing. None goes by the times, if the
+            rows and the model have some.
 
         Returns
         -------
@@ -276,12 +283,12 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         """
         panel = self._panel(X, y, series)
         if interval is not None:
-            found = predict_intervals(self.fitted_, panel, interval)
+            found = predict_intervals(self.fitted_, panel, interval, resume=resume)
             return Interval(*(_in_order(X, panel, one) for one in found))
         if without_labels(panel):
             say_once(self.fitted_)
             return _in_order(X, panel, continue_from_training(self.fitted_, panel))
-        return _in_order(X, panel, predict(self.fitted_, panel))
+        return _in_order(X, panel, predict(self.fitted_, panel, resume=resume))
 
     def predict_frame(
         self,
@@ -373,7 +380,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         >>> bool(np.abs(ahead.prediction - np.sin(np.arange(400, 404) / 4)).max() < 0.1)
         True
         """
-        panel = _forecast.rows_kept(self.fitted_) if X is None else self._panel(X, y, series)
+        panel = rows_kept(self.fitted_) if X is None else self._panel(X, y, series)
         return _forecast.forecast(
             self.fitted_,
             self.forecaster_,
@@ -411,10 +418,20 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
         return diagnose_trace(PredictionTrace.of(self.fitted_, self._panel(X, y, series)))
 
-    def stream(self, n_series: int | None = None) -> Stream:
-        """Start predicting and observing one step at a time; see :class:`Stream`."""
+    def stream(self, n_series: int | None = None, *, resume: Resume = False) -> Stream:
+        """Start predicting and observing one step at a time; see :class:`Stream`.
+
+        Parameters
+        ----------
+        n_series : int or None, default=None
+            None for one series, else so many in step.
+        resume : bool, str or sequence of str, default=False
+            Whether the rows to come follow the training rows: the stream then starts from the last rows that
+            the model keeps. True where it keeps one series, or as many as there are; else the name of the
+            series, or of each.
+        """
         check_is_fitted(self, "fitted_")
-        return Stream(self, n_series)
+        return Stream(self, n_series, resume=resume)
 
     def save(self, path: str | Path) -> None:
         """Write one ``.varnn`` file; :func:`varnn.load` reads it, with or without torch installed."""

@@ -202,7 +202,11 @@ class _OneStep:
 
 # Models that draw nothing: those that take no seed, and boosting, which draws only to bin many rows.
 DETERMINISTIC = frozenset(
-    {"narx-gbm", *(name for name in baselines.NAMES if "random_state" not in baselines.options(name))}
+    {
+        "narx-gbm",
+        "seasonal-gbm",
+        *(name for name in baselines.NAMES if "random_state" not in baselines.options(name)),
+    }
 )
 
 

@@ -51,6 +51,8 @@ class Fitted:
     shrinkage : float, default=1.0
         Factor of the network's output before it is added to the linear prediction, from 0 to 1; where
         nothing learns on.
+    positive : bool, default=False
+        Whether the target cannot be negative: predictions stop at zero (`varnn.model.floor`).
     label_range : tuple or None, default=None
         Smallest and largest label that was given to fit; None in files that do not know. See `labels_known`.
     last_rows : dict, optional
@@ -68,6 +70,7 @@ class Fitted:
     experts: Experts | None = None
     calibrator: Calibrator | None = None
     shrinkage: float = 1.0
+    positive: bool = False
     label_range: tuple[float, float] | None = None
     time_name: str | None = None
     series_name: str | None = None
@@ -112,6 +115,7 @@ class Fitted:
             self.architecture.as_dict(),
             self.window,
             self.shrinkage,
+            *([True] if self.positive else []),  # as before there were such
             self.pipeline.facts(),
             self.input_names,
             self.target_name,

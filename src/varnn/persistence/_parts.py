@@ -50,6 +50,7 @@ def disassemble(fitted: Fitted) -> tuple[Tensors, Facts]:
         "architecture": fitted.architecture.as_dict(),
         "window": fitted.window,
         "share": fitted.shrinkage,
+        "positive": fitted.positive,
         "recipe": fitted.pipeline.facts(),
         "input_names": list(fitted.input_names),
         "target_name": fitted.target_name,
@@ -80,6 +81,7 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
         time_name=facts.get("time_name"),
         series_name=facts.get("series_name"),
         label_range=_pair(facts.get("label_range")),
+        positive=bool(facts.get("positive", False)),
         last_rows={
             name: _last_rows(f"tail.{index}.", tensors, units[index])
             for index, name in enumerate(facts["series"])

@@ -116,6 +116,7 @@ _MODEL: dict[str, Rule] = {
 _METHOD = Rule("an interval method that is known here", lambda one: isinstance(one, str) and one in METHODS)
 _LATER: dict[str, Rule] = {  # of these what is there: files from before lack them, or alone have them
     "adaptation": optional(listed(number(-_LARGE, _LARGE), "a list of numbers", unique=False)),
+    "positive": flag,
     "interval_method": optional(_METHOD),
     "band_method": optional(_METHOD),
     "time_name": optional(text),
@@ -181,6 +182,7 @@ _LINEAR_ARRAYS = {
 _OPTIONAL_ARRAYS = {  # older files lack them
     "recipe.scaling.input_limit": Numbers("1", 1e-3, LIMIT),
     "recipe.linear.ridge": Numbers("1", 0.0),
+    "recipe.linear.largest_change": Numbers("1", 0.0),
     "recipe.linear.periods": Numbers("seasons", SHORTEST, LONGEST),
     "recipe.linear.of_seasons": Numbers("seasons,4"),
     "spread.largest": Numbers("1", 0.0, np.inf),
