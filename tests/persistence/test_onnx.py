@@ -325,6 +325,38 @@ def test_wild_values_are_left_out_as_a_stream_does() -> None:
     assert_equal_to_a_stream(model.fitted_, Panel.from_arrays(inputs[:, 0], labels[:, 0]))
 
 
+@pytest.mark.parametrize("lifted", [False, True])
+def test_a_floor_at_zero_holds_until_a_label_is_below_it(
+    lifted: bool, seasonal: Fitted, seasonal_panel: Panel
+) -> None:
+    rows = seasonal_panel.between(500, 580)
+    low = dataclasses.replace(seasonal, positive=True, experts=None, shrinkage=-20.0)  # now and then below 0
+    target = np.maximum(rows.target, 0)
+    if lifted:
+        target[40] = -1.0
+    rows = dataclasses.replace(rows, target=target)
+    predictions = predict(low, rows)
+    assert (predictions[:41] == 0).any() and (predictions < 0).any() == lifted
+    assert_equal_to_a_stream(low, rows)
+
+
+def test_a_shift_and_glitches_leave_the_same_doubt(seasonal: Fitted, seasonal_panel: Panel) -> None:
+    rows, rule = seasonal_panel.between(500, 640), seasonal.pipeline.label_filter
+    assert rule is not None
+    target = np.where(np.isnan(rows.target), 50, rows.target).astype(np.float64)
+    target[95:] += 3 * rule.change
+    far = {20: 3, 45: -4, 70: 40, 120: 8, 121: -8, 122: 8}  # the third of these is taken
+    for row, times in far.items():
+        target[row] = target[row - 1 if row < 120 else 119] + times * rule.change
+    target[46] = np.nan  # the doubt waits
+    rows = dataclasses.replace(rows, target=target)
+    judged = rule.judged(rows)
+    assert {20, 45, 70, 95, 120, 121} <= set(judged.left_out) and not {96, 122} & set(judged.left_out)
+    assert {21, 46, 47, 96, 121, 122} <= judged.offsets.keys() and 71 not in judged.offsets
+    assert_equal_to_a_stream(seasonal, rows)
+    assert_equal_to_a_stream(dataclasses.replace(seasonal, experts=None), rows)
+
+
 def test_a_cell_that_the_graph_does_not_know_is_refused() -> None:
     model = fitted(Case("RM"), window=3)
     longer = dataclasses.replace(model, architecture=with_a_field(model.architecture, "flavour", "as ever"))

@@ -21,14 +21,17 @@ class LiveExperts:
         self.linear = None if experts.linear is None else Adapter(graph, "linear_learning", experts.linear)
         self.aggregator = Aggregator(graph, experts.prior, experts.noise)
 
-    def learn(self, target: Value, missing: Value) -> None:
-        """Take in the network's targets (n,) of the rows last predicted, where they are not missing."""
+    def learn(self, target: Value, missing: Value, residual: Value) -> None:
+        """Take in the network's targets (n,) of the rows last predicted, where they are not missing.
+
+        And what the linear part left of the labels, (n,), NaN where these are missing.
+        """
         self.readout.learn(target.unsqueeze(1) - self.outputs, missing)
         if self.linear is not None:
             # Less what the network says where it has nothing to add to the linear part.
             nothing = -self.scaling.target_offset / self.scaling.target_scale
             self.linear.learn((target - nothing).unsqueeze(1), missing)
-        self.aggregator.learn(self._restored(target), missing)
+        self.aggregator.learn(residual, residual.is_missing())
 
     def predict(self, linear: LinearRow | None, hidden: Value, outputs: Value) -> Value:
         """Predict one row of each series: hidden layers (n, E, K), outputs (n, E) -> (n,)."""

@@ -51,13 +51,18 @@ class Linear:
 
     def observe(self, label: Value) -> Value:
         """Take in labels (n,) of the rows last predicted; give what the predictions left of them."""
-        residual, missing = label - self.predicted, label.is_missing()
+        residual, missing, largest = label - self.predicted, label.is_missing(), self.part.largest_change
         change = missing.where(0.0, label - self.label) * self.known
         self.label = missing.where(self.label, label)
         self.known = missing.where(self.known, 1.0)
-        self._shift("changes", change.unsqueeze(1))
+        self._shift("changes", change.clip(-largest, largest).unsqueeze(1))
         self._shift("past_labels", self.last.unsqueeze(1))
         return residual
+
+    def within(self, residual: Value) -> Value:
+        """Do what `varnn.model.linear.within` does: residuals larger than any change are missing."""
+        small = (residual.apply("Abs") * -1.0).at_least(-self.part.largest_change)
+        return small.where(residual, np.float64(np.nan))
 
     def predict(self, columns: list[Value]) -> LinearRow:
         """Predict rows with these inputs."""
@@ -80,8 +85,9 @@ class Linear:
         labels = self.past["past_labels"]
         then, before, earlier, after = (labels[period - 1 - apart] for apart in (0, -1, -2, 1))
         changes = (then - before, before - earlier, after - then, then - last)
-        seen = self.rows.at_least(period + 2.0).unsqueeze(1)
-        return seen.where(self.graph.join(*(one.unsqueeze(1) for one in changes)), 0.0)
+        seen, span = self.rows.at_least(period + 2.0).unsqueeze(1), self.part.high - self.part.low
+        found = self.graph.join(*(one.unsqueeze(1) for one in changes))
+        return seen.where(found.clip(-span, span), 0.0)
 
     def _inputs(self, columns: list[Value]) -> list[Value]:
         """Inputs now, and how past ones differ from them."""

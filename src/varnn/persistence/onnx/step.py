@@ -25,6 +25,7 @@ from varnn.errors import ConfigError
 from varnn.model.fitted import Fitted
 from varnn.persistence.onnx._calendar import calendar
 from varnn.persistence.onnx._experts import LiveExperts
+from varnn.persistence.onnx._floor import Floor
 from varnn.persistence.onnx._graph import Graph
 from varnn.persistence.onnx._linear import Linear
 from varnn.persistence.onnx._network import Network
@@ -62,14 +63,17 @@ def step(model: Fitted, description: str = "") -> "onnx.ModelProto":
     network = Network(graph, model)
     experts = None if model.experts is None else LiveExperts(graph, model.experts, scaling)
 
+    floor = Floor(graph, label) if model.positive else None
+    doubt = None
     if pipeline.label_filter is not None:
-        label = plausible(graph, pipeline.label_filter, label)
-    target = label if linear is None else linear.observe(label)
+        label, doubt = plausible(graph, pipeline.label_filter, label)
+    residual = label if linear is None else linear.observe(label)
+    target = residual if linear is None else linear.within(residual)
     level = ((target - scaling.target_offset) / scaling.target_scale).clip(-LIMIT, LIMIT)
-    missing = label.is_missing()
+    missing = target.is_missing()
     network.observe(level, missing)
     if experts is not None:
-        experts.learn(level, missing)
+        experts.learn(level, missing, residual)
 
     row = None if linear is None else linear.predict(columns)
     if row is not None:
@@ -85,7 +89,9 @@ def step(model: Fitted, description: str = "") -> "onnx.ModelProto":
         output = outputs.mean(axis=1) * scaling.target_scale + scaling.target_offset
         prediction = output * model.shrinkage
         prediction = prediction if row is None else prediction + row.prediction
-    graph.output("prediction", prediction)
+    if doubt is not None:
+        prediction = prediction + doubt
+    graph.output("prediction", prediction if floor is None else floor(prediction))
     return graph.model(
         producer_version=version("varnn"),
         description=description,
