@@ -58,6 +58,7 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "training rows": fitted.training.trained_on,
         "training series": fitted.training.series,
         "cut short": fitted.training.interrupted or "no",
+        "exact leak": fitted.training.leak or "no",
         "best epoch": fitted.training.best_epoch,
         "best loss (scaled)": min(losses) if losses else None,
         "training curve": _curve(losses),

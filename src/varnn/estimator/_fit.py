@@ -5,6 +5,7 @@ from dataclasses import replace
 from threading import Event
 from typing import Any
 
+from varnn.data.leaks import exact_leak, tell_leaks
 from varnn.data.panel import Panel
 from varnn.errors import TrainingError, require
 from varnn.estimator._reporting import reporter
@@ -45,6 +46,7 @@ def fit_rows(
     held_out = estimator.validation_fraction if validation is None else 0.0
     training, chosen_on = split_or_take(panel, validation, held_out, most)
     warn_of_little(training, chosen_on)
+    tell_leaks([training])
     refuse_too_far(training, estimator.horizon, held_out)
     columns_of(training, estimator.known_inputs or ())  # refuses names that are not there
     try:
@@ -67,5 +69,10 @@ def fit_rows(
             "nothing was trained: `stop` was set before the first epoch was through. Give an event that is "
             "not set, and set it later."
         ) from None
-    record = replace(fitted.training, period=card.period(panel.time), reading=dict(panel.read_as))
+    record = replace(
+        fitted.training,
+        period=card.period(panel.time),
+        reading=dict(panel.read_as),
+        leak=exact_leak(training),
+    )
     return replace(fitted, training=record), forecaster

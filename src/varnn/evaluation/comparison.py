@@ -18,6 +18,7 @@ import numpy as np
 from varnn import baselines
 from varnn._types import BoolArray, FloatArray
 from varnn.data import allocator
+from varnn.data.leaks import tell_leaks
 from varnn.data.panel import Panel
 from varnn.data.rules import whole
 from varnn.errors import ConfigError, DataError, check_choice
@@ -137,6 +138,7 @@ def compare(
     level = float(levels[0])
     bounded = any(of_intervals(one) for one in asked)
     cuts = _cuts(panel, protocol, origins, parts)
+    tell_leaks([one.train for one in cuts])
     blocks = [_block(one) for one in cuts]
     scores: list[Score] = []
     kept: dict[str, Model] = {}

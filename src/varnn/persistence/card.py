@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from varnn.data.leaks import advice
 from varnn.model.fitted import Fitted
 from varnn.model.training_record import TrainingRecord
 
@@ -82,6 +83,8 @@ def _training(record: TrainingRecord) -> list[str]:
     if record.rows is not None:
         when = "" if record.period is None else f" Rows given: {record.period[0]} to {record.period[1]}."
         lines.append(f"Trained on {record.trained_on:,} rows of {record.series:,} series.{when}")
+    if record.leak is not None:
+        lines.append(f"Look: {advice(record.leak)}.")
     if record.interrupted is not None:
         lines.append(f"Training was cut short {record.interrupted}.")
     if record.validation:
