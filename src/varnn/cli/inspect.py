@@ -48,6 +48,7 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "variant": model.variant,
         "target": fitted.target_name,
         "inputs": list(fitted.input_names),
+        "categories": {column: list(known) for column, known in fitted.categories.items()},
         "window": fitted.window,
         "hidden": fitted.architecture.hidden_size,
         "memory": fitted.architecture.memory_size,

@@ -77,6 +77,8 @@ def one_each(
     for name in ("inputs", "target"):
         numbers = values[name]
         values[name] = _means(numbers, first) if duplicates == "mean" else numbers[kept]
+    if "codes" in values:  # of texts there is no mean: that of the first row is taken
+        values["codes"] = values["codes"][kept]
     values["time"] = time[kept]
     return np.searchsorted(first, starts).astype(np.int64), order[kept], int(again.sum())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, get_args
 
@@ -24,7 +24,7 @@ from varnn.data.rules import whole
 from varnn.errors import ConfigError, DataError, check_choice
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.metrics import DEFAULT, check_names, mse, of_intervals
-from varnn.evaluation.protocols import Parts, ProtocolName, cut, rolling
+from varnn.evaluation.protocols import Parts, ProtocolName, cut, matched, rolling
 from varnn.evaluation.scores import Comparison, Predicted, Score, TestBlock, score_blocks
 from varnn.model.intervals import check_levels
 from varnn.network.cell import VARIANTS
@@ -236,7 +236,7 @@ def _predicted(block: TestBlock, model: Model, level: float | None) -> Predicted
 def _cuts(panel: Panel, protocol: ProtocolName, origins: int, parts: Parts | None) -> list[Parts]:
     check_choice("protocol", protocol, get_args(ProtocolName))
     if origins == 1:
-        return [cut(panel, protocol) if parts is None else _matched(parts)]
+        return [cut(panel, protocol) if parts is None else matched(parts)]
     if parts is not None or protocol == "paper":
         what = "a cut of your own" if parts is not None else "the paper's protocol"
         raise ConfigError(
@@ -244,13 +244,6 @@ def _cuts(panel: Panel, protocol: ProtocolName, origins: int, parts: Parts | Non
             f"got origins={origins}. Leave one of the two out."
         )
     return rolling(panel, origins)
-
-
-def _matched(parts: Parts) -> Parts:
-    """Bring the inputs of all parts into the order of those to learn from."""
-    names = parts.train.input_names
-    others = {one: getattr(parts, one) for one in ("validation", "test", "lead_in")}
-    return replace(parts, **{one: part.with_inputs(names, f"{one} rows") for one, part in others.items()})
 
 
 def _named(models: Any) -> list[tuple[str, Callable[[int], Model]]]:

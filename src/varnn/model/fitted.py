@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import FloatArray
+from varnn.data.categories import Categories
 from varnn.data.panel import Panel
 from varnn.data.preparation import STANDARD_LIMIT, fill_gaps
 from varnn.model.adaptation import Adaptation
@@ -52,6 +53,8 @@ class Fitted:
         Factor of the network's output before it is added to the linear prediction, from 0 to 1.
     label_range : tuple or None, default=None
         Smallest and largest label that was given to fit; None in files that do not know. See `labels_known`.
+    categories : mapping, optional
+        Columns of texts, and the categories of each that have an input; see `varnn.data.categories`.
     last_rows : dict, optional
         Last training rows of each series.
     training : TrainingRecord
@@ -70,6 +73,7 @@ class Fitted:
     label_range: tuple[float, float] | None = None
     time_name: str | None = None
     series_name: str | None = None
+    categories: Categories = field(default_factory=dict)
     last_rows: dict[str, LastRows] = field(default_factory=dict)
     training: TrainingRecord = field(default_factory=TrainingRecord)
 
