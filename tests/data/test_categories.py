@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from varnn import Panel
-from varnn.data.categories import MOST_INPUTS, category_numbers, with_learnt_inputs
+from varnn.data.categories import MOST_INPUTS, category_numbers
+from varnn.data.preparation import with_learnt_inputs
 from varnn.errors import DataError
 
 SKY = ["sun", "rain", "sun", None, "fog", " sun", "?", "rain", "sun", "sun", "sun", "fog"]

@@ -9,24 +9,20 @@
 
 No label is looked at, and no row is refused: what a model does not know is none of what it knows. A panel
 holds the categories that are frequent in its own rows, and, until a model says which inputs it wants, the
-texts of all rows: :meth:`Panel.with_inputs` makes the inputs of a model from them. ``fit`` takes the
+texts of all rows: ``Panel.with_inputs`` makes the inputs of a model from them. ``fit`` takes the
 categories that are frequent in its training rows, and a model keeps them.
 """
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from varnn._types import BoolArray
+from varnn._types import BoolArray, FloatArray
 from varnn.data.rules import shown
 from varnn.errors import DataError
-
-if TYPE_CHECKING:
-    from varnn.data.panel import Panel
 
 MOST_INPUTS = 8  # of one column
 MOST_VALUES = 50  # different texts of a column; with more they are names, or notes
@@ -125,95 +121,69 @@ def are_categories(n_values: int, n_cells: int) -> bool:
     return 0 < n_values <= min(MOST_VALUES, n_cells // 2)
 
 
-def encoded(panel: "Panel", texts: Texts, categories: Categories) -> "Panel":
-    """Give a panel the inputs of some categories, and its texts."""
-    names = [input_name(column, one) for column, known in categories.items() for one in known]
-    every = (*panel.input_names, *names)
-    if len(set(every)) < len(every):
-        twice = next(name for name in names if every.count(name) > 1)
-        raise DataError(f"each input needs a name of its own; {twice!r} is there twice. Rename its column.")
-    panel = replace(panel, texts=texts, categories=dict(categories))
-    if not names:
-        return panel
-    made = [texts.holds(column, one) for column, known in categories.items() for one in known]
-    inputs = np.column_stack([panel.inputs, np.column_stack(made).astype(panel.inputs.dtype)])
-    return replace(panel, inputs=inputs, input_names=every)
+class Inputs(NamedTuple):
+    """Inputs of all rows, their names, and those of them that are categories."""
+
+    values: FloatArray  # (N, D)
+    names: tuple[str, ...]
+    categories: Categories
+
+    def with_categories(self, texts: Texts, categories: Categories) -> "Inputs":
+        """Add inputs of categories."""
+        made = [texts.holds(column, one) for column, known in categories.items() for one in known]
+        names = (*self.names, *spelt_out(categories, categories))
+        if len(set(names)) < len(names):
+            twice = next(one for one in names if names.count(one) > 1)
+            raise DataError(
+                f"each input needs a name of its own; {twice!r} is there twice. Rename its column."
+            )
+        values = np.column_stack([self.values, *made]).astype(self.values.dtype) if made else self.values
+        return Inputs(values, names, dict(categories))
+
+    def matched(self, names: tuple[str, ...], texts: Texts | None, rows: str) -> "Inputs":
+        """Bring inputs into an order, made of texts where they are categories; refuse rows that lack some."""
+        pairs = {
+            input_name(column, one): (column, one)
+            for column, known in self.categories.items()
+            for one in known
+        }
+        pairs |= {name: pair for name in names if name not in self.names and (pair := _pair(name, texts))}
+        lacking = [name for name in names if name not in self.names and name not in pairs]
+        if lacking:
+            raise DataError(
+                f"the model was fitted on {len(names)} inputs; {rows} lack {lacking[:5]}. "
+                f"They have {list(self.names)[:10]}.{self._hint(lacking, texts)}"
+            )
+        categories: dict[str, tuple[str, ...]] = {}
+        for column, category in (pairs[name] for name in names if name in pairs):
+            categories[column] = (*categories.get(column, ()), category)
+        there = [name in self.names for name in names]
+        places = [self.names.index(name) for name in names if name in self.names]
+        if texts is None or all(there):
+            return Inputs(self.values[:, places], names, categories)
+        values = np.empty((len(self.values), len(names)), self.values.dtype)
+        values[:, there] = self.values[:, places]
+        for place, name in enumerate(names):
+            if not there[place]:
+                values[:, place] = texts.holds(*pairs[name])
+        return Inputs(values, names, categories)
+
+    def _hint(self, lacking: Sequence[str], texts: Texts | None) -> str:
+        """Say where texts and numbers were taken for each other."""
+        for name in lacking:
+            if texts is not None and name in texts.values:
+                return f" Column {name!r} held numbers when the model was fitted, and holds texts here."
+            column = next((one for one in self.names if name.startswith(input_name(one, ""))), None)
+            if column is not None:
+                return f" Column {column!r} held texts when the model was fitted, and holds numbers here."
+        return ""
 
 
-def with_learnt_inputs(panel: "Panel", training: "Panel") -> "Panel":
-    """Keep the categories that are frequent in training rows.
-
-    Examples
-    --------
-    >>> import polars
-    >>> from varnn.data.panel import Panel
-    >>> frame = polars.DataFrame({"sky": ["sun", "rain", "sun", "rain", "sun", "fog"], "load": range(6)})
-    >>> panel = Panel.from_frame(frame, target="load")
-    >>> with_learnt_inputs(panel, panel.between(0, 5)).input_names
-    ('sky=sun', 'sky=rain')
-    """
-    made = set(spelt_out(panel.categories, panel.categories))
-    plain = [name for name in panel.input_names if name not in made]
-    if training.texts is None:  # then those that are there at all
-        there = dict(zip(training.input_names, np.any(training.inputs, axis=0).tolist(), strict=True))
-        names = [name for name in panel.input_names if name not in made or there[name]]
-        return panel.with_inputs(names)
-    learnt = training.texts.frequent(panel.categories)
-    return panel.with_inputs([*plain, *spelt_out(learnt, learnt)])
-
-
-def matched(panel: "Panel", names: Sequence[str], rows: str) -> "Panel":
-    """Bring a panel's inputs into an order, made of its texts where they are categories."""
-    made: dict[str, npt.NDArray[Any]] = {}
-    kept: dict[str, list[str]] = {}
-    origin = {
-        input_name(column, one): (column, one) for column, known in panel.categories.items() for one in known
-    }
-    for name in names:
-        if name not in panel.input_names:
-            pair = _origin(panel, name)
-            if pair is None:
-                continue
-            origin[name] = pair
-            made[name] = panel.texts.holds(*pair) if panel.texts is not None else np.empty(0)
-        if name in origin:
-            kept.setdefault(origin[name][0], []).append(origin[name][1])
-    lacking = [name for name in names if name not in made and name not in panel.input_names]
-    if lacking:
-        raise DataError(
-            f"the model was fitted on {len(names)} inputs; {rows} lack {lacking[:5]}. "
-            f"They have {list(panel.input_names)[:10]}.{_hint(panel, lacking)}"
-        )
-    categories = {column: tuple(known) for column, known in kept.items()}
-    places = [panel.input_names.index(name) for name in names if name not in made]
-    if not made:
-        inputs = panel.inputs[:, places]
-    else:
-        inputs = np.empty((len(panel), len(names)), panel.inputs.dtype)
-        inputs[:, [name not in made for name in names]] = panel.inputs[:, places]
-        for name, column in made.items():
-            inputs[:, list(names).index(name)] = column
-    return replace(panel, inputs=inputs, input_names=tuple(names), texts=None, categories=categories)
-
-
-def _origin(panel: "Panel", name: str) -> tuple[str, str] | None:
-    """Column and category of an input that a panel's texts can make; the longest column that fits."""
-    columns = [] if panel.texts is None else list(panel.texts.values)
-    fitting = [one for one in columns if name.startswith(input_name(one, ""))]
-    best = max(fitting, key=len, default=None)
-    return None if best is None else (best, name[len(best) + 1 :])
-
-
-def _hint(panel: "Panel", lacking: Sequence[str]) -> str:
-    """Say where texts and numbers were taken for each other."""
-    texts = {} if panel.texts is None else panel.texts.values
-    for name in lacking:
-        if name in texts:
-            return f" Column {name!r} held numbers when the model was fitted, and holds texts here."
-        column = next((one for one in panel.input_names if name.startswith(input_name(one, ""))), None)
-        if column is not None:
-            return f" Column {column!r} held texts when the model was fitted, and holds numbers here."
-    return ""
+def _pair(name: str, texts: Texts | None) -> tuple[str, str] | None:
+    """Column and category of an input that texts can make; the longest column that fits."""
+    columns = [] if texts is None else [one for one in texts.values if name.startswith(input_name(one, ""))]
+    best = max(columns, key=len, default=None)
+    return None if best is None else (best, name.removeprefix(input_name(best, "")))
 
 
 def category_numbers(cell: Any, column: str, known: Sequence[str]) -> list[float]:

@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import FloatArray, IntArray
-from varnn.data import allocator
 from varnn.data._notes import Note
-from varnn.data.categories import Categories, Texts, encoded, matched
+from varnn.data.categories import Categories, Inputs, Texts
 from varnn.data.files import read_table
 from varnn.data.finite import floats, refuse_unusable
 from varnn.data.grouping import Coded, RowNumbers, row_numbers
 from varnn.data.odd_input import series_names
-from varnn.data.order import Duplicates, one_each, refuse_unordered, time_order
+from varnn.data.order import Duplicates, one_each, refuse_unordered, reorder, time_order
 from varnn.data.rules import names as unique_names
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError, RowError
@@ -378,7 +377,13 @@ class Panel:
         """
         if self.input_names == tuple(names):
             return self if self.texts is None else replace(self, texts=None)
-        return matched(self, tuple(names), rows)
+        here = Inputs(self.inputs, self.input_names, self.categories)
+        return self._with(here.matched(tuple(names), self.texts, rows), texts=None)
+
+    def _with(self, inputs: Inputs, texts: Texts | None) -> "Panel":
+        return replace(
+            self, inputs=inputs.values, input_names=inputs.names, categories=inputs.categories, texts=texts
+        )
 
     @property
     def is_in_caller_order(self) -> bool:
@@ -426,7 +431,8 @@ def from_columns(table: "Columns", reading: "Reading") -> Panel:
     if panel.texts is not None:
         columns = [one for one in panel.texts.values if one not in panel.ignored]
         known = panel.texts.frequent(columns) if reading.categories is None else reading.categories
-        panel = encoded(panel, panel.texts, known)
+        numbers = Inputs(panel.inputs, panel.input_names, {})
+        panel = panel._with(numbers.with_categories(panel.texts, known), panel.texts)
     return replace(panel, time_name=names, series_name=reading.series, read_as=reading.kept())
 
 
@@ -461,11 +467,11 @@ def _grouped(
     starts, order = series.grouping()
     starts = starts.astype(np.int64)
     if np.any(series.codes[1:] < series.codes[:-1]):
-        _take(values, order)
+        reorder(values, order)
     said: list[Note] = []
     if values["time"] is not None:
         if sort and (by_time := time_order(values["time"], starts)) is not None:
-            _take(values, by_time)
+            reorder(values, by_time)
             order = order[by_time]
             said.append(Note("rows are put in the order of time"))
         starts, order, dropped = one_each(values, starts, order, duplicates)
@@ -490,10 +496,3 @@ def _grouped(
         notes=(*notes, *said),
         texts=Texts(dict(texts), values["codes"]) if texts else None,
     )
-
-
-def _take(values: dict[str, Any], rows: RowNumbers) -> None:
-    """Bring rows into another order."""
-    for name in values:
-        values[name] = None if values[name] is None else values[name][rows]
-        allocator.release()  # of what it was before

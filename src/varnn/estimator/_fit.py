@@ -5,10 +5,10 @@ from dataclasses import replace
 from threading import Event
 from typing import Any
 
-from varnn.data.categories import spelt_out, with_learnt_inputs
+from varnn.data.categories import spelt_out
 from varnn.data.leaks import exact_leak, tell_leaks
 from varnn.data.panel import Panel
-from varnn.data.preparation import split_in_time
+from varnn.data.preparation import split_in_time, with_learnt_inputs
 from varnn.errors import TrainingError, require
 from varnn.estimator._reporting import reporter
 from varnn.estimator._settings import check_settings, checked_details

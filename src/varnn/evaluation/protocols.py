@@ -12,9 +12,8 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from varnn.data.categories import with_learnt_inputs
 from varnn.data.panel import Panel
-from varnn.data.preparation import split_in_time
+from varnn.data.preparation import split_in_time, with_learnt_inputs
 from varnn.data.windows import window_ends
 from varnn.errors import ConfigError, DataError, check_choice
 

@@ -352,9 +352,9 @@ def _check_network(checks: Checks, tensors: Tensors, facts: Facts, prefix: str) 
     where = f"{prefix.rstrip('.')}: " if prefix else ""
     checks.facts(facts, _MODEL, where)
     checks.facts(facts, _LATER, where, all_there=False)
-    for name in spelt_out(facts.get("categories", ()), facts.get("categories", {})):
-        if name not in facts["input_names"]:
-            checks.fail(f"the category {shown(name)} is none of its inputs")
+    of_texts = facts.get("categories", {})
+    if strange := set(spelt_out(of_texts, of_texts)) - set(facts["input_names"]):
+        checks.fail(f"the category {shown(min(strange))} is none of its inputs")
     checks.facts(facts["architecture"], _ARCHITECTURE, f"{where}architecture: ")
     checks.facts(facts["recipe"], _PIPELINE, f"{where}recipe: ")
     if unknown := set(facts["architecture"]) - set(_ARCHITECTURE):
