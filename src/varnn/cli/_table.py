@@ -128,7 +128,7 @@ def _as_fitted(reading: Reading, table: Columns, fitted: Fitted) -> Reading:
     there = all(one in table for one in replace(reading, time=time).times_in(table))
     return replace(
         reading,
-        inputs=source_columns(reading.inputs or (), fitted.categories),
+        inputs=source_columns(fitted.input_names, fitted.categories),
         categories=fitted.categories,
         time=time if there else reading.time,
         series=series if series in (*table, NONE) else reading.series,
