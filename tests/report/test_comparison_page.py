@@ -157,3 +157,18 @@ def test_the_command_makes_a_backtest(tmp_path: Path) -> None:
     assert "by origin" in shown
     refused = CliRunner().invoke(app, [*arguments, "--protocol", "paper"])
     assert "cannot go with the paper's protocol" in str(refused.exception)
+
+
+def test_an_exact_leak_stands_on_the_page_and_in_the_output(tmp_path: Path) -> None:
+    riders = np.random.default_rng(0).poisson([3, 40], size=(300, 2))
+    frame = pd.DataFrame({"casual": riders[:, 0], "registered": riders[:, 1], "cnt": riders.sum(axis=1)})
+    frame.to_csv(tmp_path / "bikes.csv", index=False)
+    words = ["compare", str(tmp_path / "bikes.csv"), "--target", "cnt", "--models", "persistence,arx-lr"]
+    done = CliRunner().invoke(app, [*words, "--report", str(tmp_path / "page.html")])
+    leak = "cnt is the exact sum of casual and registered"
+    assert f"Look: {leak} in the training rows" in done.stdout
+    assert leak in (tmp_path / "page.html").read_text()
+    answer = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+    assert answer["leak"] == leak
+    honest = json.loads(CliRunner().invoke(app, [*words, "--inputs", "casual", "--json"]).stdout)
+    assert honest["leak"] is None

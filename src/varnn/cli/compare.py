@@ -73,6 +73,7 @@ def compare(
     from varnn.cli.progress import fits_bar
     from varnn.cli.terminal import console
     from varnn.data.files import check_writable
+    from varnn.data.leaks import advice
     from varnn.report import comparison_page
 
     if report is not None:
@@ -116,7 +117,13 @@ def compare(
     summary = comparison_page.in_words(result)
     if as_json:
         level = result.level if any(map(evaluation.metrics.of_intervals, shown)) else None
-        answer = {"summary": summary, "level": level, "scores": result.rows(), "data": facts}
+        answer = {
+            "summary": summary,
+            "leak": result.leak,
+            "level": level,
+            "scores": result.rows(),
+            "data": facts,
+        }
         typer.echo(json.dumps(answer, indent=1))
     else:
         rolled = f", {origins} origins" if origins > 1 else ""
@@ -136,6 +143,8 @@ def compare(
             drawn.add_row(*line)
         console().print(drawn)
         console().print(summary, markup=False)
+        if result.leak is not None:
+            console().print(f"Look: {advice(result.leak)}.", markup=False)
     if report is not None:
         comparison_page.page(result, title).write(report)
         words.print(f"Report: {report}", markup=False)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import FloatArray
+from varnn.data.categories import Categories
 from varnn.data.panel import Panel
 from varnn.data.preparation import STANDARD_LIMIT, fill_gaps
 from varnn.model.calendar import has_times
@@ -55,6 +56,8 @@ class Fitted:
         Whether the target cannot be negative: predictions stop at zero (`varnn.model.floor`).
     label_range : tuple or None, default=None
         Smallest and largest label that was given to fit; None in files that do not know. See `labels_known`.
+    categories : mapping, optional
+        Columns of texts, and the categories of each that have an input; see `varnn.data.categories`.
     last_rows : dict, optional
         Last training rows of each series.
     training : TrainingRecord
@@ -74,6 +77,7 @@ class Fitted:
     label_range: tuple[float, float] | None = None
     time_name: str | None = None
     series_name: str | None = None
+    categories: Categories = field(default_factory=dict)
     last_rows: dict[str, LastRows] = field(default_factory=dict)
     training: TrainingRecord = field(default_factory=TrainingRecord)
 

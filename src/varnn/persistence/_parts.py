@@ -56,6 +56,7 @@ def disassemble(fitted: Fitted) -> tuple[Tensors, Facts]:
         "target_name": fitted.target_name,
         "time_name": fitted.time_name,
         "series_name": fitted.series_name,
+        "categories": {column: list(known) for column, known in fitted.categories.items()},
         "label_range": None if fitted.label_range is None else list(fitted.label_range),
         "series": list(fitted.last_rows),
         # Times are kept in the unit they have: nanoseconds end in the year 2262.
@@ -80,6 +81,7 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
         target_name=facts["target_name"],
         time_name=facts.get("time_name"),
         series_name=facts.get("series_name"),
+        categories={column: tuple(known) for column, known in facts.get("categories", {}).items()},
         label_range=_pair(facts.get("label_range")),
         positive=bool(facts.get("positive", False)),
         last_rows={

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn, get_args
 import numpy as np
 import numpy.typing as npt
 
+from varnn.data.categories import spelt_out
 from varnn.data.order import DUPLICATES
 from varnn.data.preparation import FILLS, LIMIT
 from varnn.data.rules import (
@@ -77,6 +78,10 @@ def _is_reading(value: Any) -> bool:
     )
 
 
+def _are_categories(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(known and names.holds(known) for known in value.values())
+
+
 def _is_history(value: Any) -> bool:
     finite = number(-_LARGE, _LARGE)
     return isinstance(value, list) and all(
@@ -121,6 +126,7 @@ _LATER: dict[str, Rule] = {  # of these what is there: files from before lack th
     "band_method": optional(_METHOD),
     "time_name": optional(text),
     "series_name": optional(text),
+    "categories": Rule("columns, and lists of their categories", _are_categories),
     "time_units": listed(
         optional(
             Rule("a unit of time", lambda one: isinstance(one, str) and _UNIT.fullmatch(one) is not None)
@@ -149,6 +155,7 @@ _SUMMARY: dict[str, Rule] = {  # of these what is there; older files lack some
     "history": Rule("a list of tables of numbers", _is_history),
     "reading": Rule("how a table was read", _is_reading),
     "period": optional(listed(text, "two texts", unique=False, most=2)),
+    "leak": optional(text),
 }
 
 
@@ -343,6 +350,9 @@ def _check_network(checks: Checks, tensors: Tensors, facts: Facts, prefix: str) 
     where = f"{prefix.rstrip('.')}: " if prefix else ""
     checks.facts(facts, _MODEL, where)
     checks.facts(facts, _LATER, where, all_there=False)
+    of_texts = facts.get("categories", {})
+    if strange := set(spelt_out(of_texts, of_texts)) - set(facts["input_names"]):
+        checks.fail(f"the category {shown(min(strange))} is none of its inputs")
     checks.facts(facts["architecture"], _ARCHITECTURE, f"{where}architecture: ")
     checks.facts(facts["recipe"], _PIPELINE, f"{where}recipe: ")
     if unknown := set(facts["architecture"]) - set(_ARCHITECTURE):

@@ -110,7 +110,7 @@ class Stream:
 
     def predict(
         self,
-        x: npt.ArrayLike | Mapping[str, float],
+        x: npt.ArrayLike | Mapping[str, float | str | None],
         *,
         time: Any = None,
         interval: float | Sequence[float] | None = None,
@@ -143,7 +143,7 @@ class Stream:
         if not self._acquire(False):  # not `with self._guard`: that takes four times as long
             raise self._guard.error()
         try:
-            self._advance(inputs_of(x, self.model.input_names, self._shape), when)
+            self._advance(inputs_of(x, self.model.input_names, self._shape, self.model.categories), when)
             if levels is not None and self._tracker is not None:
                 several = isinstance(interval, Sequence | np.ndarray)
                 return self._interval(self._tracker, levels, several=several)
