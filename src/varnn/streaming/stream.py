@@ -175,7 +175,7 @@ class Stream:
             self._tracker.observe(np.atleast_1d(innovation))
         self._remember(labels)
         if self._recent is not None:
-            self._recent.add(self._given, labels, self._time)
+            self._recent.add(self._x, labels, self._time)
         np.copyto(self._known, self._x)
         self.steps += 1
         self._open = False
@@ -362,7 +362,8 @@ class Stream:
         self._tracker = None if model.calibrator is None else model.calibrator.tracker(width)
         self._recent = None
         if self.forecaster is not None:
-            self._recent = Recent(self.forecaster.rows_kept, width, self.n_inputs)
+            ahead = self.forecaster
+            self._recent = Recent(ahead.rows_kept, width, self.n_inputs, ahead.rows_followed)
         layers = (model.n_members, width, architecture.hidden_size)
         self._hidden, self._outputs = np.zeros(layers), np.zeros(layers[:-1])  # of the last x
         self._wide = np.zeros(self._shape if plain else (width, architecture.n_inputs))
