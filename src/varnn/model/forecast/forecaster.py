@@ -12,7 +12,7 @@ from varnn.data.panel import Panel
 from varnn.data.preparation import fill_gaps
 from varnn.data.rules import optional, whole
 from varnn.errors import ConfigError, DataError
-from varnn.model.fitted import Fitted
+from varnn.model.fitted import Fitted, labels_up_to
 from varnn.model.forecast.direct import CHANGES, DirectPart, HorizonFeatures
 from varnn.model.forecast.rows import (
     coming_inputs,
@@ -242,9 +242,7 @@ class Forecaster:
         first = np.maximum(panel.starts[1:] - self.rows_kept, panel.starts[:-1])
         recent = panel.ranges(first, panel.starts[1:])
         target = recent.target.copy()
-        for begin, row, place in zip(panel.starts[:-1], first, recent.starts[:-1], strict=True):
-            back = np.argmax(~np.isnan(panel.target[begin : row + 1])[::-1])  # 0 where none is known
-            target[place] = panel.target[row - back]
+        target[recent.starts[:-1]] = labels_up_to(panel, first)
         rows = np.maximum(series_ends(recent) + 1 - self.rows_followed, np.arange(len(recent)))
         return replace(recent, target=target, inputs=recent.inputs[rows])
 
