@@ -51,13 +51,17 @@ def until(rows: int) -> Panel:
     return PANEL.ranges(PANEL.starts[:-1], PANEL.starts[:-1] + rows)
 
 
-@pytest.fixture(scope="module")
-def model() -> VARNNRegressor:
+@pytest.fixture(scope="module", params=[False, True], ids=["alone", "peers"])
+def model(request: pytest.FixtureRequest) -> VARNNRegressor:
     """Fit a model that sees the day and the week."""
-    details = Details(memory_size=4)
-    fitted = VARNNRegressor(hidden_size=8, details=details, ensemble=1, epochs=2, horizon=HORIZON).fit(
-        until(TRAINED)
-    )
+    fitted = VARNNRegressor(
+        hidden_size=8,
+        details=Details(memory_size=4),
+        ensemble=1,
+        epochs=2,
+        horizon=HORIZON,
+        peers=request.param,
+    ).fit(until(TRAINED))
     for one in (fitted.fitted_, forecaster_of(fitted).network):
         assert one.pipeline.linear is not None and one.pipeline.linear.form.periods == (DAY, WEEK)
     return fitted
@@ -68,13 +72,13 @@ def forecaster_of(model: VARNNRegressor) -> Forecaster:
     return model.forecaster_
 
 
-def streamed(model: VARNNRegressor, rows: int) -> Forecast:
+def streamed(model: VARNNRegressor, rows: int, panel: Panel = PANEL) -> Forecast:
     """Go through the first rows of both series one by one, and forecast from there."""
     live = model.stream(n_series=2)
     for row in range(rows):
-        at = PANEL.starts[:-1] + row
-        live.predict(PANEL.inputs[at], time=np.asarray(PANEL.time)[at[0]])
-        live.observe(PANEL.target[at])
+        at = panel.starts[:-1] + row
+        live.predict(panel.inputs[at], time=np.asarray(panel.time)[at[0]])
+        live.observe(panel.target[at])
     return live.forecast(interval=[0.5, 0.9])
 
 
@@ -104,6 +108,18 @@ def test_file_and_stream_forecast_the_same(model: VARNNRegressor, rows: int, tmp
     np.testing.assert_allclose(
         loaded.forecast().prediction, model.forecast(until(TRAINED)).prediction, atol=1e-5
     )
+
+
+def test_an_input_that_is_missing_in_all_rows_kept_is_as_it_was_last(model: VARNNRegressor) -> None:
+    rows = forecaster_of(model).rows_kept + 100
+    inputs = PANEL.inputs.copy()
+    for first in PANEL.starts[:-1]:
+        inputs[first + 49, 0], inputs[first + 50 : first + ROWS, 0] = 2.0, np.nan
+    panel = replace(PANEL, inputs=inputs)
+    expected = forecaster_of(model).historical_forecasts(panel)[panel.starts[:-1] + rows]
+    ahead = model.forecast(panel.ranges(panel.starts[:-1], panel.starts[:-1] + rows))
+    for found in (ahead, streamed(model, rows, panel)):
+        np.testing.assert_allclose(found.prediction, expected, atol=1e-5)
 
 
 def test_intervals_look_at_the_latest_outcomes_alone(model: VARNNRegressor) -> None:
@@ -161,21 +177,28 @@ def by_hand(panel: Panel, row: int, step: int, period: int, mean: float) -> tupl
     return then - known[-1], then - before
 
 
-@given(st.integers(1, 90), st.integers(1, 40), st.integers(0, 2**32 - 1))
-@settings(max_examples=30, deadline=None)
-def test_seasonal_lags_are_those_found_by_hand(step: int, period: int, seed: int) -> None:
-    panel = random_panel([70, 50], n_inputs=1, missing=0.2, seed=seed)
+@given(
+    st.integers(1, 90),
+    st.integers(1, 40),
+    st.sampled_from([[70, 50], [2, 3], [1]]),
+    st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=40, deadline=None)
+def test_seasonal_lags_are_those_found_by_hand(step: int, period: int, lengths: list[int], seed: int) -> None:
+    panel = random_panel(lengths, n_inputs=1, missing=0.2, seed=seed)
     seen = np.zeros((len(panel), 1), np.float32)
     features = HorizonFeatures(panel, seen, np.empty(0, np.int64), 1, 0.7, (period, 7))
     rows = np.arange(len(panel))
     found = features.toward(features.regressors(rows), rows, step)[:, 1 + CHANGES :]
     assert found.shape[1] == 2 * SEASONAL_AHEAD
     for index, one in enumerate((period, 7)):
-        expected = np.array([by_hand(panel, row, step, one, 0.7) for row in rows])
+        expected = np.array([by_hand(panel, row, step, one, 0.7) for row in range(len(panel))])
         np.testing.assert_allclose(found[:, 2 * index : 2 * index + 2], expected, atol=1e-12)
 
 
-def direct_part(target: DoubleArray, periods: tuple[int, ...], cut: int) -> tuple[DirectPart, HorizonFeatures]:
+def direct_part(
+    target: DoubleArray, periods: tuple[int, ...], cut: int
+) -> tuple[DirectPart, HorizonFeatures]:
     """Fit on the rows before one, choose on those from there on."""
     panel = Panel.from_arrays(None, target)
     seen, nothing = np.zeros((len(target), 0), np.float32), np.empty(0, np.int64)

@@ -10,11 +10,13 @@ row t. Each season of the network's linear part (`varnn.model.seasons`), of p ro
     g_r - f_t,  g_r - g_r-1        r = t + k - m p, with the smallest m for which that is before t
 
 where g_r is the last label known up to row r: where the label was at this place of the latest season known,
-and how it changed there. Where there is no such past yet they are 0. As in `varnn.model.linear`, regressing the change and not the level makes ridge shrink towards
-persistence, and regressors stay within the range they had in training: far from it, nothing is pulled
-further. Ridge, and whether the table's inputs and the seasons are looked at, is chosen on validation rows for
-each step. Where these are too few to choose on (see `varnn.model.intervals.few_errors`), all shorter steps have
-a say, and the last label alone is a choice, too.
+and how it changed there. Where there is no such past yet they are 0.
+
+As in `varnn.model.linear`, regressing the change and not the level makes ridge shrink towards persistence,
+and regressors stay within the range they had in training: far from it, nothing is pulled further. Ridge, and
+whether the table's inputs and the seasons are looked at, is chosen on validation rows for each step. Where
+these are too few to choose on (see `varnn.model.intervals.few_errors`), all shorter steps have a say, and the
+last label alone is a choice, too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -150,7 +152,7 @@ class HorizonFeatures:
         return np.column_stack([self.seen[rows], self.changes(rows), blank])
 
     def toward(self, regressors: DoubleArray, rows: IntArray, step: int) -> DoubleArray:
-        """Add what is known of the rows so far after these, in place."""
+        """Add what is known of the rows so far after these, and of such rows in past seasons; in place."""
         column = self.fixed
         if len(self.known):
             later = np.minimum(rows + step, self._ends[1][rows])[:, None]
@@ -159,7 +161,8 @@ class HorizonFeatures:
             column += len(self.known)
         for period in self.periods:
             past = rows + (step % period - period)  # at the same place of the latest season before
-            there, past = past > self._ends[0][rows], np.maximum(past, 1)
+            there = past > self._ends[0][rows]
+            past = np.where(there, past, 0)
             then = self._known_labels[past]
             regressors[:, column] = np.where(there, then - self.last(rows), 0)
             regressors[:, column + 1] = np.where(there, then - self._known_labels[past - 1], 0)
