@@ -25,6 +25,8 @@ from varnn.model.intervals import ErrorScale
 from varnn.model.intervals.methods import method_of
 from varnn.network.training import Member, TrainConfig, Trained
 
+KEPT = 25  # rows before a window that are kept, at least
+
 
 class OneStep:
     """Fit a model of the next row.
@@ -66,7 +68,7 @@ class OneStep:
             label_range=(float(np.nanmin(labels)), float(np.nanmax(labels))),
             positive=self._is_positive(labels),
             last_rows=last_rows_of(
-                self.rows, candidate.pipeline, self.config.window - 1 + candidate.pipeline.reach
+                self.rows, candidate.pipeline, self.config.window + max(KEPT, candidate.pipeline.reach)
             ),
         )
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn._types import FloatArray
+from varnn._types import FloatArray, IntArray
 from varnn.data.categories import Categories
 from varnn.data.panel import Panel
 from varnn.data.preparation import STANDARD_LIMIT, fill_gaps
@@ -138,16 +138,35 @@ class Fitted:
 
 
 def last_rows_of(panel: Panel, pipeline: FeaturePipeline, rows: int) -> dict[str, LastRows]:
-    """Keep the last rows of each series, gaps in their inputs filled."""
+    """Keep the last rows of each series, gaps in their inputs filled; the first has the last label known."""
     filled = fill_gaps(panel, pipeline.fill, pipeline.initial_inputs)
     time = filled.time if has_times(filled.time) else None
-    return {
-        name: LastRows(
-            inputs=filled.inputs[last - kept : last].copy(),
-            target=filled.target[last - kept : last].copy(),
-            time=None if time is None else time[last - kept : last].copy(),
+    first = np.maximum(filled.starts[1:] - rows, filled.starts[:-1])
+    last_rows = {}
+    for name, begin, end, label in zip(
+        filled.ids, first, filled.starts[1:], labels_up_to(filled, first), strict=True
+    ):
+        target = filled.target[begin:end].copy()
+        target[:1] = label
+        last_rows[name] = LastRows(
+            inputs=filled.inputs[begin:end].copy(),
+            target=target,
+            time=None if time is None else time[begin:end].copy(),
         )
-        for name, last, kept in zip(
-            filled.ids, filled.starts[1:], np.minimum(filled.lengths, rows), strict=True
-        )
-    }
+    return last_rows
+
+
+def labels_up_to(panel: Panel, rows: IntArray) -> FloatArray:
+    """Last label known up to one row of each series, with its own: (S,); NaN where there is none.
+
+    Examples
+    --------
+    >>> labels_up_to(Panel.from_arrays(None, [1.0, None, None, 4.0]), np.array([2])).tolist()
+    [1.0]
+    """
+    labels = np.full(panel.n_series, np.nan, panel.target.dtype)
+    for index, (begin, row) in enumerate(zip(panel.starts[:-1], rows, strict=True)):
+        known = ~np.isnan(panel.target[begin : row + 1])
+        if known.any():
+            labels[index] = panel.target[row - np.argmax(known[::-1])]
+    return labels

@@ -104,9 +104,10 @@ class Form:
             found[:, 1 + lag] = np.where(earlier >= first, labels.change[np.maximum(earlier, 0)], 0)
         column = 1 + self.changes
         for period in self.periods:
-            past = np.maximum(rows - period, 1)
-            then, before, earlier, after = (labels.known[past + apart] for apart in (0, -1, -2, 1))
             there = rows - first >= period + 2
+            past = np.where(there, rows - period, 0)
+            then, before, earlier = (labels.known[np.maximum(past - apart, 0)] for apart in (0, 1, 2))
+            after = labels.known[np.where(there, past + 1, 0)]
             past_labels = (then - before, before - earlier, after - then, then - labels.last[rows])
             for offset, values in enumerate(past_labels):
                 found[:, column + offset] = np.where(there, values, 0).clip(low - high, high - low)

@@ -38,7 +38,7 @@ from varnn.model.adaptation import LEAST_FORGETTING
 from varnn.model.calendar import CYCLES, calendar_names
 from varnn.model.experts import names_of
 from varnn.model.fitted import Fitted
-from varnn.model.forecast.direct import CHANGES
+from varnn.model.forecast.direct import CHANGES, SEASONAL_AHEAD
 from varnn.model.intervals import TAUS, Calibrator
 from varnn.model.intervals.methods import METHODS
 from varnn.model.linear import ADDED_INPUTS, SEASONAL
@@ -465,7 +465,7 @@ def _check_forecaster(checks: Checks, tensors: Tensors, facts: Facts, header: Fa
     if sizes["H"] < 2 or facts["window"] > header["window"] + _CHOSEN_WINDOW:
         checks.fail("its forecaster looks no rows ahead, or back on more rows than its model")
     known = 0 if facts["recipe"]["blind"] else len(facts["known"])
-    sizes["F"] = sizes["P"] + CHANGES + known
+    sizes["F"] = sizes["P"] + CHANGES + known + SEASONAL_AHEAD * sizes.get("seasons", 0)
     bands = any(name.startswith(f"{prefix}bands.") for name in tensors)
     checks.arrays(tensors, _FORECASTER_ARRAYS | (_BANDS_ARRAYS if bands else {}), prefix, sizes)
     _check_order(checks, tensors, f"{prefix}direct.low", f"{prefix}direct.high")

@@ -181,7 +181,7 @@ class Stream:
             self._tracker.observe(np.atleast_1d(innovation))
         self._remember(labels)
         if self._recent is not None:
-            self._recent.add(self._given, labels, self._time)
+            self._recent.add(self._x, labels, self._time)
         np.copyto(self._known, self._x)
         self.steps += 1
         self._open = False
@@ -373,7 +373,8 @@ class Stream:
         self._lifted = np.zeros(width, dtype=bool)  # whether a label was below zero
         self._recent = None
         if self.forecaster is not None:
-            self._recent = Recent(self.forecaster.rows_kept, width, self.n_inputs)
+            ahead = self.forecaster
+            self._recent = Recent(ahead.rows_kept, width, self.n_inputs, ahead.rows_followed)
         layers = (model.n_members, width, architecture.hidden_size)
         self._hidden, self._outputs = np.zeros(layers), np.zeros(layers[:-1])  # of the last x
         self._wide = np.zeros(self._shape if plain else (width, architecture.n_inputs))
@@ -449,7 +450,9 @@ class Stream:
             if pipeline is not None:
                 linear = self._linear_rows(pipeline, 1)
                 correction = self.model.shrinkage * self._answer
-                self._answer = self._floored(linear.predictions + correction + linear.doubt).item(0)
+                self._answer = (linear.predictions + correction + linear.doubt).item(0)
+            if self.model.positive and not self._lifted[0]:
+                self._answer = max(self._answer, 0.0)
             return
         answer = np.empty(self.n_series)
         for block, rows in zip(self._blocks, self._rows, strict=True):
