@@ -23,7 +23,8 @@ def learnt(hidden: Any, errors: Any, forgetting: float) -> Adaptation:
 
 def added_to(adapter: Adapter, hidden: Any, outputs: Any, targets: Any, starts: Any) -> DoubleArray:
     """What one forgetting factor adds to the outputs."""
-    return corrections(adapter, lambda rows: hidden[:, rows], outputs, targets, starts)[0]
+    (found,) = corrections(adapter, lambda rows: hidden[:, rows], outputs, targets, starts)
+    return np.asarray(found)
 
 
 def readout_problem(rows: int, seed: int, drift: float) -> tuple[DoubleArray, DoubleArray]:

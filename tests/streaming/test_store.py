@@ -406,12 +406,12 @@ def test_a_disk_that_is_full_answers_nothing_that_is_not_kept(alone: VARNNRegres
 def test_watching_gives_events_and_goes_on_watching(alone: VARNNRegressor, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     x = random.normal(size=(600, 2))
-    y = x[:, 0] + random.normal(size=600) / 10 + np.where(np.arange(600) < 400, 0, 30)
+    y = x[:, 0] + random.normal(size=600) / 10 * np.where(np.arange(600) < 400, 1, 8)
     lines = [{"x": one.tolist(), "y": float(label)} for one, label in zip(x, y, strict=True)]
     with Store(alone, tmp_path / "whole", watch={}) as store:
         whole = answered(store, lines, 50)
     events = [event for one in whole for event in one.get("events", [])]
-    assert any(event["kind"] == "level shift" and 395 <= event["row"] <= 420 for event in events)
+    assert any(event["kind"] == "variance change" and 395 <= event["row"] <= 420 for event in events)
     with Store(alone, tmp_path / "parts", watch={}) as store:
         first = answered(store, lines[:380], 50)
     with Store(alone, tmp_path / "parts", watch={}) as store:

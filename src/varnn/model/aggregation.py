@@ -32,7 +32,7 @@ import numpy as np
 
 from varnn._types import DoubleArray, IntArray
 
-DISCOUNT = 0.998  # a row counts for a third after five hundred rows
+DISCOUNT = 0.999  # a row counts for a third after a thousand rows
 RATES = np.array([1 / 8, 1 / 32, 1 / 128])  # h
 MOST = 0.5 / RATES[0]  # size of r_k in a row
 TRACKED = 0.998  # memory of the mean square of errors

@@ -14,9 +14,9 @@ thousand rows until it is where it started. The first label of a series is compa
 training labels.
 
 A label that was left out may be a glitch, or the first of a shift. Until the next label tells, predictions go
-a share of the way towards it: Laplace's rule of succession over the doubts that a series has had, so that a
-half is where it starts, and glitches soon leave no trace. What is too far off to be anything but a glitch
-gets no share.
+a share of the way towards it: Laplace's rule of succession over the doubts that a series has had, begun at a
+third, as if there had been a shift and two glitches; so that glitches soon leave no trace. What is too far
+off to be anything but a glitch gets no share.
 
 This is the rate-of-change test of sensor quality control [1]_, with confirmation. A Hampel filter [2]_, [3]_
 replaces a value that is far from the median of a window around it, in units of the window's median absolute
@@ -267,8 +267,8 @@ class FilterStream:
 
 
 def _share(stayed: Any, gone: Any) -> Any:
-    """Chance that a doubt is a shift, by how many were: Laplace's rule of succession."""
-    return (1 + stayed) / (2 + stayed + gone)
+    """Chance that a doubt is a shift, by how many were: Laplace's rule of succession, begun at a third."""
+    return (1 + stayed) / (3 + stayed + gone)
 
 
 def _as_far(way: Any, before: Any) -> Any:
