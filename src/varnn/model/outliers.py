@@ -14,9 +14,9 @@ thousand rows until it is where it started. The first label of a series is compa
 training labels.
 
 A label that was left out may be a glitch, or the first of a shift. Until the next label tells, predictions go
-a share of the way towards it: Laplace's rule of succession over the doubts that a series has had, begun at a
-third, as if there had been a shift and two glitches; so that glitches soon leave no trace. What is too far
-off to be anything but a glitch gets no share.
+a share of the way towards it: Laplace's rule of succession over the doubts that a series has had. A half is
+where it starts, as that loses least in the worse of the two cases; glitches soon leave no trace. What is too
+far off to be anything but a glitch gets no share.
 
 This is the rate-of-change test of sensor quality control [1]_, with confirmation. A Hampel filter [2]_, [3]_
 replaces a value that is far from the median of a window around it, in units of the window's median absolute
@@ -47,7 +47,7 @@ TIMES = 2.0  # the largest change of the training labels: what is beyond is not 
 PATIENCE = 2  # labels that may be left out, if no more than
 LATELY = 20  # rows lie between one and the next: a third one is taken as it is
 AS_FAR = 0.5  # of the way of the label left out before it: one that is so far, on the same side, is taken
-FARTHEST = 16.0  # bounds: a label that is farther off gets no share of what is predicted next
+FARTHEST = 8.0  # bounds: a label that is farther off gets no share of what is predicted next
 HALVING = 1000  # rows after which a bound that was raised is half as high
 FILTER_NUMBERS = 9  # of the state of a filter, for each series
 FILTER_COUNTS = [1, 2, 3, 4, 5, 7, 8]  # which of them count something, or are a bound
@@ -267,8 +267,8 @@ class FilterStream:
 
 
 def _share(stayed: Any, gone: Any) -> Any:
-    """Chance that a doubt is a shift, by how many were: Laplace's rule of succession, begun at a third."""
-    return (1 + stayed) / (3 + stayed + gone)
+    """Chance that a doubt is a shift, by how many were: Laplace's rule of succession."""
+    return (1 + stayed) / (2 + stayed + gone)
 
 
 def _as_far(way: Any, before: Any) -> Any:
