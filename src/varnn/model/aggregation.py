@@ -98,10 +98,14 @@ class Aggregator:
             if missing.all():
                 return
             errors = np.where(missing, 0.0, errors)
+        # How far experts are from p, by way of one of them: those that say the same then are just as far, and
+        # the weighted sum is nothing to the last digit, which the guarantee rests on.
+        apart = self._experts - self._experts[:, :1]
+        apart -= np.add.reduce(self.weights * apart, axis=1, keepdims=True)
         with np.errstate(over="ignore", invalid="ignore"):  # of errors beyond all bounds
-            regrets = 2 * (errors / self.scale)[:, None] * (self._experts - self._combined[:, None])
+            regrets = 2 * (errors / self.scale)[:, None] * apart
             largest = np.maximum.reduce(np.abs(regrets), axis=1, keepdims=True)
-            regrets = np.where(largest > _MOST, regrets * (_MOST / largest), regrets)
+            regrets *= _MOST / np.maximum(largest, _MOST)
             steps = np.where(np.isfinite(regrets), regrets, 0.0)[:, :, None] * RATES
             squares = np.minimum(np.square(errors), _JUMP * self.scale)
         scores = DISCOUNT * self.scores
