@@ -26,6 +26,7 @@ from varnn.estimator._forecast import Method
 from varnn.estimator._settings import checked_details, plain_settings, with_details
 from varnn.estimator.details import NAMES, Details, pointing_to_details, published
 from varnn.estimator.input import RowSeries, panel_of, row_weights, take_names
+from varnn.model.expert_weights import ExpertWeights, expert_weights
 from varnn.model.forecast import Forecast
 from varnn.model.intervals import Interval
 from varnn.model.prediction import predict, predict_intervals, residual_memory
@@ -404,6 +405,25 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         """Residual memory that each row was predicted with, (n_rows, ensemble * memory_size)."""
         panel = self._panel(X, y, series)
         return _in_order(X, panel, residual_memory(self.fitted_, panel))
+
+    def expert_weights(self, X: Any, y: Any = None, *, series: RowSeries = None) -> ExpertWeights:
+        """How much each expert counted in each prediction: ``names``, ``weights`` (n_rows, n_experts).
+
+        Rows are in the order that ``predict`` gives; see "Experts" in the documentation.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from varnn import VARNNRegressor
+        >>> X, y = np.random.default_rng(0).normal(size=(2, 200, 1))
+        >>> model = VARNNRegressor(epochs=1, hidden_size=4).fit(X, y[:, 0])
+        >>> names, weights = model.expert_weights(X, y[:, 0])
+        >>> names[:2], weights.shape
+        (('persistence', 'linear part'), (200, 6))
+        """
+        panel = self._panel(X, y, series)
+        found = expert_weights(self.fitted_, panel)
+        return found._replace(weights=_in_order(X, panel, found.weights))
 
     def diagnose(self, X: Any, y: Any = None, *, series: RowSeries = None) -> Diagnosis:
         """Say what the innovations still hold, where they changed, and whether intervals covered."""
