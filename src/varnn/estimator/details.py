@@ -37,8 +37,8 @@ class Details:
     gradient_clip : float or None, default=1.0
         Longest gradient allowed.
     forgetting : float or "auto", default="auto"
-        Weight that a label keeps with each one after it while the readout adapts, from 0.9 to below 1; "auto"
-        is chosen on the validation rows.
+        Weight that a label keeps with each one after it while the readout learns on, from 0.9 to below 1;
+        "auto" is 0.9999 and 0.999 side by side, and who is right counts more.
     max_rows : int or None, default=2_000_000
         Latest rows to learn from, about so many over all series: more would cost memory and time for
         little. None takes all of them.

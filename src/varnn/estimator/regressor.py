@@ -76,8 +76,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     peers : bool, default=False
         Let each row see what the other series of its panel just did; needs ``linear``, and two series.
     adapt : {"constant-gain", None}, default="constant-gain"
-        Let the readout of each series go on learning as its labels arrive, when predicting a panel and
-        in a stream alike; None leaves it as trained.
+        Let linear part, readout and the weights of experts go on learning as the labels of each series
+        arrive, when predicting a panel and in a stream alike; None leaves all as trained.
     intervals : bool or str, default=True
         Learn how large errors are, so that predictions can come with intervals; a text names the method.
     horizon : int, default=1
