@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.accuracy.other_streams import OURS, SIMPLE
+from benchmarks.accuracy.other_streams import OURS
 from varnn.data.files import write_atomically
 from varnn.errors import DataError
 from varnn.report import figures
@@ -26,9 +26,9 @@ Single series of {shortest:,} to {longest:,} rows, every hour or every 10 minute
 some near a random walk, up to {missing:.0%} of the targets missing. Every model gets the first 80 % of the
 rows and is scored on the others. One seed.
 
-**The mean squared error is {mean:.3f} times that of the best of persistence, ARX with 4 and with 24 lags and
-boosting on 24 lags (geometric mean; the best is another one each time). It is lower on {wins} of {count}
-streams, {worst:.3f} times at worst.** The coverage of {level:.0%} intervals is between
+**The mean squared error is {mean:.3f} times that of the best of {simple}
+(geometric mean; the best is another one each time). It is lower on {wins} of {count} streams, {worst:.3f}
+times at worst.** The coverage of {level:.0%} intervals is between
 {least:.1%} and {most:.1%}.
 """
 NOTES = """\
@@ -36,7 +36,7 @@ Figures are mean squared errors over that of the best simple model, which is 1; 
 of outcomes within the intervals, **fit** the seconds VARNN took. Trees cannot go beyond the values they were
 trained on: hence the figures of boosting where the test rows are warmer than all before; what is beyond 1.75
 is not in the picture. **boosting, 24 lags** chooses its number of trees on the last fifth of its rows; **all
-rows** grows 500 on all of them.
+rows** grows 500 on all of them.{seasonal}
 
 The files are those that the settings were chosen on, so this is no other part of the world. What was chosen
 on are 15,700 rows each, before the last fifth, of other columns (Appliances, T3, RH_1, RH_5, Windspeed) and
@@ -46,6 +46,9 @@ of the twelve series of the figures on Beijing.
 
 
 CAPTION = "Error of the default over that of the best simple model on each stream; the others beside it"
+SEASONAL = """ **seasonal** models also see the labels of a day and a week ago and the calendar, and
+the boosted one chooses its number of trees on the last fifth of its rows."""
+MARKS = [*((colour, marker) for colour, _, marker in figures.LINES[1:]), (figures.INK, "*")]
 _WORST_SHOWN = 1.75  # some simple models are hundreds of times worse somewhere
 
 
@@ -66,15 +69,22 @@ def write(source: str | Path, output: str | Path) -> None:
     write_atomically(place, text.encode())
 
 
+def simple_names(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """List the models that a file has beside ours: an older file has fewer."""
+    return [name for name in lines[0]["mse"] if name != OURS]
+
+
 def draw(lines: Sequence[Mapping[str, Any]]) -> Figure:
     """Draw a line for each stream: the default as a bar, the simple models as marks."""
     figure, (axes,) = figures.new_figure(height=0.9 + 0.3 * len(lines))
     places = range(len(lines), 0, -1)
     axes.barh(places, [line["of best simple"] for line in lines], 0.6, color=figures.COLOURS[0], label=OURS)
-    for (colour, _, marker), name in zip(figures.LINES[1:], SIMPLE, strict=False):
+    for index, name in enumerate(simple_names(lines)):
+        colour, marker = MARKS[index % len(MARKS)]
         ratios = [line["mse"][name] / line["mse"][line["best simple"]] for line in lines]
         shown = [(ratio, at) for ratio, at in zip(ratios, places, strict=True) if ratio <= _WORST_SHOWN]
-        axes.plot(*zip(*shown, strict=True), linestyle="", marker=marker, color=colour, label=name)
+        ratios, at = [one for one, _ in shown], [one for _, one in shown]  # none, if it is worse everywhere
+        axes.plot(ratios, at, linestyle="", marker=marker, color=colour, label=name)
     axes.axvline(1, color=figures.INK, linewidth=1)
     axes.set_yticks(list(places), [line["stream"] for line in lines])
     axes.set_xlim(0, _WORST_SHOWN)
@@ -93,6 +103,7 @@ def page(saved: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], source: s
         shortest=min(line["rows"] for line in lines),
         longest=max(line["rows"] for line in lines),
         missing=max(line["missing"] for line in lines),
+        simple="; ".join(simple_names(lines)),
         mean=saved["geometric mean"],
         wins=sum(line["of best simple"] < 1 for line in lines),
         worst=saved["worst"],
@@ -100,7 +111,7 @@ def page(saved: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], source: s
         least=min(line["coverage"] for line in lines),
         most=max(line["coverage"] for line in lines),
     )
-    names = [OURS, *SIMPLE]
+    names = [OURS, *simple_names(lines)]
     rows = [["stream", "inputs", *names, "coverage", "fit, s"], ["---", *["---:"] * (len(names) + 3)]]
     for line in lines:
         best = line["mse"][line["best simple"]]
@@ -115,4 +126,5 @@ def page(saved: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], source: s
             ]
         )
     table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    return "\n".join([head, f"![{CAPTION}]({picture})\n", table, "", NOTES])
+    seasonal = SEASONAL if any(name.startswith("seasonal") for name in names) else ""
+    return "\n".join([head, f"![{CAPTION}]({picture})\n", table, "", NOTES.format(seasonal=seasonal)])

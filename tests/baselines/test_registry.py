@@ -21,6 +21,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "rf": {"trees": 5, "n_jobs": 1},
     "narx-rf": {"trees": 5, "n_jobs": 1},
     "narx-gbm": {"rounds": 20, "n_jobs": 1},
+    "seasonal-gbm": {"rounds": 20, "n_jobs": 1},
     **{name: {"epochs": 2, "hidden_size": 8} for name in ("mlp", "narx-mlp", "rnn", "lstm", "gru")},
 }
 LAGGED = ("arx-lr", "narx-rf", "narx-mlp", "narx-gbm", "rls-arx")

@@ -46,6 +46,18 @@ def test_the_page_shows_the_committed_scores(tmp_path: Path) -> None:
     assert "currentColor" in (tmp_path / "other-streams.svg").read_text()
 
 
+def test_the_page_has_the_models_of_its_file(tmp_path: Path) -> None:
+    saved = json.loads(SAVED.read_text())
+    for number, line in enumerate(saved["lines"]):
+        line["mse"] |= {name: (2 + number) * line["mse"]["VARNN"] for name in other_streams.SIMPLE}
+        line["mse"]["seasonal boosting"] *= 100  # beyond the picture on every stream
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(saved))
+    other_streams_page.write(other, tmp_path / "page.md")
+    assert all(f"| {name} |" in (tmp_path / "page.md").read_text() for name in other_streams.SIMPLE)
+    assert len(other_streams.SIMPLE) <= len(other_streams_page.MARKS)  # no two alike in the picture
+
+
 def test_the_default_does_not_lose_out_of_the_box() -> None:
     saved = json.loads(SAVED.read_text())
     assert [line["stream"] for line in saved["lines"]] == [one.name for one in other_streams.STREAMS]

@@ -47,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     assert said[5].startswith("inputs   5: demand, ")
     assert said[6] == "left out note"
-    assert said[7].startswith("note:    text is left out: 'note' (1 values).")
+    assert said[7].startswith("note:    text is left out: 'note', which is the same in every row.")
     return folder
 
 

@@ -77,7 +77,11 @@ UNDERSTOOD = [
     Good("missing-in-twelve-ways"),
     Good("trailing", "3 empty rows at the end are left out"),
     Good("index-column", "only counts the rows"),
-    Good("categories", "text is left out: 'weather' (3 values)"),
+    Good(
+        "categories",
+        "text is read as categories: 'weather' (3 values)",
+        inputs=("heat", "weather=sun", "weather=rain", "weather=fog"),
+    ),
     Good("long-format", time="ds", rows=120),
     Good("thousands"),
 ]

@@ -83,7 +83,7 @@ FRAMES: dict[str, tuple[Door, str]] = {
     "an empty table": (lambda: panel(pd.DataFrame({"load": []})), "at least one row"),
     "lists in cells": (lambda: panel(cells([1, 2])), WORKS),
     "lists in cells of the target": (lambda: panel(cells([1, 2]), "odd"), r"row 0 holds '\[1, 2\]'"),
-    "arrays in cells of an input": (lambda: panel(cells(X[0]), inputs=["odd"]), "must hold numbers; row 0"),
+    "arrays in cells of an input": (lambda: panel(cells(X[0]), inputs=["odd"]), WORKS),
     "dicts in cells": (lambda: panel(cells({"a": 1})), WORKS),
     "bytes in cells": (lambda: panel(cells(b"1.5"), "odd"), "row 0 holds \"b'1.5'\""),
     "complex numbers in cells": (lambda: panel(cells(1j), "odd"), "row 0 holds '1j'"),

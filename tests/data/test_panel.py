@@ -91,7 +91,7 @@ def test_arrays_are_neither_copied_needlessly_nor_changed() -> None:
         ({"time": "whne"}, "Did you mean 'when'"),
         ({"series": "sites"}, "Did you mean 'site'"),
         ({"inputs": ["heta"]}, "Did you mean 'heat'"),
-        ({"inputs": ["note"]}, "row 0 holds 'x'"),
+        ({"inputs": ["when"], "time": None, "series": None}, "row 0 holds '2026-01-01'"),
         ({"inputs": ["load"]}, "cannot also be an input"),
         ({"series": None}, "row 1 repeats"),
     ],

@@ -8,6 +8,7 @@ import pytest
 
 from tests.cases import random_panel
 from varnn import Panel, VARNNRegressor
+from varnn.data.context import preceded
 from varnn.data.preparation import split_in_time
 from varnn.fitting import _validation, horizon, one_step
 from varnn.fitting._validation import Review
@@ -43,17 +44,21 @@ def test_a_review_is_the_prediction_in_its_parts(
 
 
 def test_what_is_noted_of_validation_rows_is_what_predicting_them_gives(model: VARNNRegressor) -> None:
-    _, validation = split_in_time(PANEL, 1 - model.validation_fraction, model.validation_fraction)
+    training, validation = split_in_time(PANEL, 1 - model.validation_fraction, model.validation_fraction)
+    joined, own = preceded(validation, training, model.fitted_.reach)  # rows before them are looked back on
+    found = np.empty(len(joined))
+    for chunk in prediction.predict_chunks(model.fitted_, joined, own=own):
+        found[chunk.rows] = chunk.prediction
     noted = model.fitted_.training.validation
     first = np.zeros(len(validation), bool)
     for begin in validation.starts[:-1]:  # persistence knows nothing until a label has come
         first[begin : begin + 1 + np.argmax(~np.isnan(validation.target[begin:]))] = True
     known = ~np.isnan(validation.target) & ~first
     for name, predictions in (
-        ("model", model.predict(validation)),
-        ("linear part", model.fitted_.pipeline.linear_predictions(validation)),
+        ("model", found),
+        ("linear part", model.fitted_.pipeline.linear_predictions(joined)),
     ):
-        error = np.mean(np.square(validation.target - predictions)[known])
+        error = np.mean(np.square(joined.target - predictions)[own][known])
         assert noted[name] == pytest.approx(error, rel=1e-9)
 
 

@@ -10,13 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from varnn._types import DoubleArray
-from varnn.model.aggregation import Aggregator
+from varnn.model.aggregation import DISCOUNT, RATES, Aggregator
 
-DISCOUNT, RATES, LARGEST = (
-    0.999,
-    np.array([1 / 8, 1 / 32, 1 / 128]),
-    4.0,
-)  # as the module's docstring has them
+LARGEST = 4.0  # size of r_k: half of one over the largest rate
 
 
 class Course(NamedTuple):

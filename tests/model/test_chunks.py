@@ -1,6 +1,7 @@
 """Stretches of a long panel, prepared and predicted one after another, against the whole of it at once."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 from varnn import Panel, VARNNRegressor
 from varnn.data.chunks import carried_chunks, chunks
 from varnn.data.preparation import Scaling
-from varnn.model import linear, pipeline, prediction
+from varnn.model import _linear_fit, pipeline, prediction
+from varnn.model._linear_fit import fit_linear
 from varnn.model.fitted import Fitted
-from varnn.model.linear import LinearPart
+from varnn.model.peers import PEER_RESIDUAL
 from varnn.model.pipeline import FeaturePipeline, Prepared
 
 ROWS = 400
@@ -44,8 +46,18 @@ def make() -> Make:
 
 def prepared_at_once(one: FeaturePipeline, panel: Panel) -> Prepared:
     """Prepare a panel by the steps of the pipeline, each on the whole of it."""
-    rest, linear_predictions = one._split(one._filled(panel))
-    return Prepared(one.scaling.apply(rest), linear_predictions)
+    filled = one._filled(one.plausible(panel))
+    if one.linear is None:
+        return Prepared(one.scaling.apply(filled), np.zeros(len(panel)))
+    rest, rows = one.linear.split(filled)
+    if one.peers:
+        of_others = one._residuals_of_peers(rest, rest.target)
+        rest = replace(
+            rest,
+            inputs=np.column_stack([rest.inputs, of_others]),
+            input_names=(*rest.input_names, PEER_RESIDUAL),
+        )
+    return Prepared(one.scaling.apply(rest), rows.predictions)
 
 
 RECIPES: dict[str, dict[str, Any]] = {
@@ -71,13 +83,13 @@ def test_stretches_are_prepared_as_the_whole_is(
     learnt = FeaturePipeline.fit(panel, None, **how)
     whole, context = prepared_at_once(learnt, panel), 5
     seen = np.zeros(len(panel), dtype=int)
-    for one, linear_predictions in learnt.in_chunks(panel, most=size, context=context):
+    for one, linear in learnt.in_chunks(panel, most=size, context=context, regressors=True):
         with_context = slice(one.rows.start - one.context, one.rows.stop)
         assert one.context == min(context, one.rows.start - panel.first_rows[one.rows.start])
         np.testing.assert_allclose(one.panel.inputs, whole.panel.inputs[with_context], rtol=1e-6)
         np.testing.assert_allclose(one.panel.target, whole.panel.target[with_context], rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(
-            linear_predictions, whole.linear_predictions[one.rows], rtol=1e-12, atol=1e-12
+            linear.predictions, whole.linear_predictions[one.rows], rtol=1e-12, atol=1e-12
         )
         np.testing.assert_array_equal(one.panel.rows, panel.rows[with_context])
         seen[one.rows] += 1
@@ -119,9 +131,9 @@ def test_the_linear_part_learns_from_stretches_what_it_learns_from_the_whole(
 ) -> None:
     panel = make((150, 250), gaps=False)
     panel.target[40:60] = panel.target[98:103] = np.nan
-    whole = LinearPart.fit(panel, None)
-    monkeypatch.setattr(linear, "carried_chunks", partial(carried_chunks, most=100))
-    parts = LinearPart.fit(panel, None)
+    whole = fit_linear(panel, None)
+    monkeypatch.setattr(_linear_fit, "carried_chunks", partial(carried_chunks, most=100))
+    parts = fit_linear(panel, None)
     np.testing.assert_allclose(parts.of_changes, whole.of_changes, rtol=1e-9)
     np.testing.assert_allclose(parts.of_inputs, whole.of_inputs, rtol=1e-9)
     np.testing.assert_allclose(parts.constant, whole.constant, rtol=1e-9)

@@ -20,7 +20,7 @@ from varnn.evaluation.backtesting import backtest
 from varnn.fitting import horizon as horizon_fitting
 from varnn.model.forecast import DirectPart, Forecaster, direct
 from varnn.model.forecast.direct import CHANGES, HorizonFeatures
-from varnn.model.forecast.rows import extended, inputs_known_before, targets_ahead
+from varnn.model.forecast.rows import columns_of, extended, inputs_known_before, targets_ahead
 
 HORIZON = 5
 
@@ -292,13 +292,15 @@ def test_the_direct_part_is_ridge_regression() -> None:
     assert features.width == 3 + CHANGES
 
 
+@pytest.mark.parametrize("periods", [(), (2, 30)])
 @pytest.mark.parametrize("known", [(), ("x1",)])
 def test_the_direct_part_is_the_same_however_few_rows_are_looked_at_together(
-    known: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    known: tuple[str, ...], periods: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     panel = random_panel([200, 150], missing=0.1, seed=5)
     filled = replace(panel, inputs=np.nan_to_num(panel.inputs))
-    features = HorizonFeatures.of(filled, filled, known, use_inputs=True, mean=0.0)
+    seen, columns = np.asarray(filled.inputs, np.float32), columns_of(filled, known)
+    features = HorizonFeatures(filled, seen, columns, given=3, mean=0.0, periods=periods)
     whole = DirectPart.fit(features, features, horizon=4)
     monkeypatch.setattr(direct, "_NUMBERS_AT_ONCE", 40 * features.width)
     parts = DirectPart.fit(features, features, horizon=4)

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from varnn.data.panel import Panel
-from varnn.model.linear import LinearPart, LinearStream
+from varnn.model import _linear_fit
+from varnn.model._linear_fit import fit_linear
+from varnn.model.linear import LinearStream
 
 
 def stream_panel(rows: int, inputs: int, seed: int, missing: float = 0.0, series: int = 1) -> Panel:
@@ -20,7 +22,7 @@ def stream_panel(rows: int, inputs: int, seed: int, missing: float = 0.0, series
 
 def test_without_ridge_it_is_least_squares() -> None:
     panel = stream_panel(3000, 2, seed=1)
-    part = LinearPart.fit(panel, panel)  # judged on its own training rows, the least ridge wins
+    part = fit_linear(panel, panel)  # judged on its own training rows, the least ridge wins
     lags = np.column_stack([np.roll(panel.target, lag) for lag in range(1, 26)])
     x = np.column_stack([np.roll(panel.inputs, lag, axis=0) for lag in range(5)])
     rows = slice(30, None)
@@ -36,13 +38,13 @@ def test_without_ridge_it_is_least_squares() -> None:
 def test_a_level_far_from_zero_costs_no_digits() -> None:
     panel = stream_panel(2000, 1, seed=2)
     far = Panel.from_arrays(panel.inputs + 1e7, panel.target + 1e8)
-    near_anchors, far_anchors = (LinearPart.fit(one, one).predict(one) for one in (panel, far))
+    near_anchors, far_anchors = (fit_linear(one, one).predict(one) for one in (panel, far))
     np.testing.assert_allclose(far_anchors - 1e8, near_anchors, atol=1e-4)
 
 
 def test_a_random_walk_is_left_at_persistence() -> None:
     walk = np.cumsum(np.random.default_rng(3).normal(size=6000))
-    part = LinearPart.fit(Panel.from_arrays(None, walk[:4000]), Panel.from_arrays(None, walk[4000:5000]))
+    part = fit_linear(Panel.from_arrays(None, walk[:4000]), Panel.from_arrays(None, walk[4000:5000]))
     later = Panel.from_arrays(None, walk[5000:] + 1e4)  # far outside the range of training
     error = np.mean((part.predict(later) - later.target)[1:] ** 2)
     assert error < 1.05 * np.mean(np.diff(later.target) ** 2)
@@ -50,7 +52,7 @@ def test_a_random_walk_is_left_at_persistence() -> None:
 
 def test_no_anchor_sees_its_own_label_or_later_ones() -> None:
     panel = stream_panel(200, 2, seed=4, series=2)
-    part = LinearPart.fit(panel, panel)
+    part = fit_linear(panel, panel)
     changed = panel.target.copy()
     changed[50:] += 10
     other = Panel.from_arrays(panel.inputs, changed, series=np.sort(np.arange(200) % 2))
@@ -67,7 +69,7 @@ def test_no_anchor_sees_its_own_label_or_later_ones() -> None:
 )
 def test_a_stream_gives_the_anchors_of_the_batch(inputs: int, missing: float, series: int, seed: int) -> None:
     panel = stream_panel(60 * series, inputs, seed, missing, series)
-    part = LinearPart.fit(panel, panel)
+    part = fit_linear(panel, panel)
     live = LinearStream(part, series)
     x = panel.inputs.reshape(series, 60, inputs).swapaxes(0, 1)
     y = panel.target.reshape(series, 60).T
@@ -84,7 +86,7 @@ def test_a_stream_gives_the_anchors_of_the_batch(inputs: int, missing: float, se
 
 def test_split_leaves_the_rest_and_names_what_it_adds() -> None:
     panel = stream_panel(100, 1, seed=5, missing=0.2)
-    rest, linear_predictions = LinearPart.fit(panel, None).split(panel)
+    rest, (linear_predictions, *_) = fit_linear(panel, None).split(panel)
     np.testing.assert_allclose(rest.target + linear_predictions, panel.target)
     assert rest.input_names == ("x0", "last label", "linear step")
     np.testing.assert_allclose(rest.inputs[:, 1] + rest.inputs[:, 2], linear_predictions)
@@ -92,7 +94,7 @@ def test_split_leaves_the_rest_and_names_what_it_adds() -> None:
 
 def test_constant_columns_and_a_constant_target_are_harmless() -> None:
     panel = Panel.from_arrays(np.ones((50, 2)), np.full(50, 3.0))
-    np.testing.assert_allclose(LinearPart.fit(panel, panel).predict(panel), 3.0)
+    np.testing.assert_allclose(fit_linear(panel, panel).predict(panel), 3.0)
 
 
 def test_few_validation_rows_prefer_the_simpler_form(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,8 +106,8 @@ def test_few_validation_rows_prefer_the_simpler_form(monkeypatch: pytest.MonkeyP
         inputs = np.cumsum(generator.normal(size=(360, 5)), axis=0)
         panel = Panel.from_arrays(inputs, np.cumsum(generator.normal(size=360)))
         parts = panel.ranges(np.array([0]), np.array([300])), panel.ranges(np.array([300]), np.array([360]))
-        seen.append(len(LinearPart.fit(*parts).of_inputs))
+        seen.append(len(fit_linear(*parts).of_inputs))
         with monkeypatch.context() as patch:
-            patch.setattr("varnn.model.linear.ENOUGH", 1)
-            trusting.append(len(LinearPart.fit(*parts).of_inputs))
+            patch.setattr(_linear_fit, "ENOUGH", 1)
+            trusting.append(len(fit_linear(*parts).of_inputs))
     assert sum(one > 0 for one in trusting) > 2 * sum(one > 0 for one in seen)

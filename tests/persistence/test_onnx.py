@@ -18,10 +18,12 @@ from tests.streaming.test_stream import fitted
 from varnn import Details, Panel, Stream, VARNNRegressor
 from varnn._types import DoubleArray
 from varnn.errors import ConfigError, MissingExtraError, OutputError
+from varnn.model import aggregation
 from varnn.model.calendar import calendar_inputs
 from varnn.model.fitted import Fitted
 from varnn.model.prediction import predict
-from varnn.persistence.onnx import step
+from varnn.persistence.onnx import _aggregation, step
+from varnn.persistence.onnx._calendar import calendar
 from varnn.persistence.onnx._graph import Graph
 
 VARIANTS = ["RM", "RM+AM", "ARM", "ARM+AM"]
@@ -67,20 +69,63 @@ def assert_equal_to_a_stream(model: Fitted, panel: Panel) -> None:
     np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5 * float(np.std(wanted)))
 
 
+def hours(first: str, rows: int) -> Any:
+    return np.datetime64(first, "s") + np.arange(rows) * np.timedelta64(3600, "s")
+
+
+def quick(model: Fitted) -> Fitted:
+    """Let all that learns on learn much from each row, so that it counts in a few hundred rows."""
+    experts = model.experts
+    assert experts is not None
+    readout = dataclasses.replace(experts.readout, forgetting=(0.97, 0.9))
+    linear = None if experts.linear is None else dataclasses.replace(experts.linear, forgetting=(0.95,))
+    return dataclasses.replace(model, experts=dataclasses.replace(experts, readout=readout, linear=linear))
+
+
+def believing(model: Fitted, expert: int) -> Fitted:
+    """Believe one expert at the start, and the others hardly."""
+    assert model.experts is not None
+    prior = np.full(len(model.experts.names), 0.01)
+    prior[expert] += 1 - prior.sum()
+    return dataclasses.replace(model, experts=dataclasses.replace(model.experts, prior=prior))
+
+
 @pytest.fixture(scope="module")
 def panel() -> Panel:
     """Give three hundred hours over two weekends, far from zero, with lost labels and wild inputs."""
     rows = random_panel([300], missing=0.1, seed=1)
-    hours = np.datetime64("2026-01-01T00:30") + np.arange(300) * np.timedelta64(3600, "s")
     pressure = 101_325 + 500 * rows.inputs[:, 1]
     inputs = np.column_stack([rows.inputs, pressure])
     inputs[270:275] *= 50  # beyond what was trained on, and beyond the limit of scaled inputs
-    return Panel.from_arrays(inputs, 1e4 + 20 * rows.target, time=hours)
+    return Panel.from_arrays(inputs, 1e4 + 20 * rows.target, time=hours("2026-01-01T00:30", 300))
 
 
 @pytest.fixture(scope="module")
 def model(panel: Panel) -> VARNNRegressor:
     return VARNNRegressor(epochs=2, calendar=["day", "week"]).fit(panel)
+
+
+@pytest.fixture(scope="module")
+def seasonal_panel() -> Panel:
+    """Give sixty days by the hour whose weeks are alike; an input counts an hour later; labels are lost."""
+    generator, rows = np.random.default_rng(7), np.arange(24 * 60)
+    inputs = generator.normal(size=(len(rows), 2))
+    working = np.where(rows // 24 % 7 < 5, 10.0, 3.0)
+    target = 50 + working * generator.normal(size=24).cumsum()[rows % 24]
+    target += np.concatenate([[0], 3 * inputs[:-1, 0]]) + 0.3 * generator.normal(size=len(rows)).cumsum()
+    target[generator.random(len(rows)) < 0.1] = np.nan
+    return Panel.from_arrays(inputs, target, time=hours("2026-01-01", len(rows)))
+
+
+@pytest.fixture(scope="module")
+def seasonal(seasonal_panel: Panel) -> Fitted:
+    """Give a model of it, with seasons, changes, past inputs, calendar and label filter."""
+    settings: dict[str, Any] = {"epochs": 1, "hidden_size": 6, "ensemble": 2, "window": 4}
+    model = VARNNRegressor(**settings, calendar=["day"], random_state=0).fit(seasonal_panel).fitted_
+    part = model.pipeline.linear
+    assert part is not None and part.periods.tolist() == [168]
+    assert part.form.changes > 1 and part.form.input_lags > 0 and model.pipeline.label_filter is not None
+    return quick(model)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -90,12 +135,12 @@ def test_the_default_equals_its_stream(variant: Any, panel: Panel) -> None:
         .fit(panel)
         .fitted_
     )
-    assert model.window == 24 and model.n_members == 4 and model.adaptation is not None
-    # All of the network's correction, whatever validation said, and a readout that is quick to learn.
-    quick = dataclasses.replace(model.adaptation, forgetting=0.95)
-    model = dataclasses.replace(model, shrinkage=1.0, adaptation=quick)
+    assert model.window == 24 and model.n_members == 4
+    model = quick(model)
     assert_equal_to_a_stream(model, panel)
-    learnt = predict(model, panel) - predict(dataclasses.replace(model, adaptation=None), panel)
+    trained = dataclasses.replace(model, experts=None, shrinkage=0.7)
+    assert_equal_to_a_stream(trained, panel)
+    learnt = predict(model, panel) - predict(trained, panel)
     assert np.abs(learnt).max() > 0.01 * np.std(predict(model, panel))
 
 
@@ -135,35 +180,101 @@ def test_a_linear_part_that_looks_back_on_inputs() -> None:
     assert_equal_to_a_stream(model, Panel.from_arrays(X[50:150], panel.target[50:150]))
 
 
-def test_a_fleet_is_the_same_graph_and_a_series_starts_afresh_from_zeros(
-    model: VARNNRegressor, panel: Panel
+@pytest.mark.parametrize("expert", range(7))
+def test_each_expert_says_what_it_says_in_a_stream(
+    expert: int, seasonal: Fitted, seasonal_panel: Panel
 ) -> None:
-    fleet, live = Session(model.to_onnx(), 3), model.stream(3)
-    generator = np.random.default_rng(5)
-    X, y = panel.inputs[:120].reshape(40, 3, 4), panel.target[:120].reshape(40, 3)
-    for hour, (x, labels) in enumerate(zip(X[:20], y[:20], strict=True)):
-        time = f"2026-03-01T{hour:02}:00"
-        np.testing.assert_allclose(fleet.predict(x, time), live.predict(x, time=time))
-        labels = np.where(generator.random(3) < 0.3, np.nan, labels)
+    # Two hundred rows: of the first 170 the season is not known yet.
+    assert_equal_to_a_stream(believing(seasonal, expert), seasonal_panel.between(500, 700))
+
+
+def test_seasons_without_experts(seasonal: Fitted, seasonal_panel: Panel) -> None:
+    without = dataclasses.replace(seasonal, experts=None)
+    assert_equal_to_a_stream(without, seasonal_panel.between(500, 700))
+    assert seasonal.pipeline.linear is not None
+    of_seasons = np.random.default_rng(8).normal(size=(3, 4)) / 10
+    part = dataclasses.replace(  # labels range so little that changes of a season are cut
+        seasonal.pipeline.linear,
+        periods=np.array([4.0, 9.0, 30.0]),
+        of_seasons=of_seasons,
+        low=45.0,
+        high=55.0,
+    )
+    several = dataclasses.replace(without, pipeline=dataclasses.replace(without.pipeline, linear=part))
+    assert_equal_to_a_stream(several, seasonal_panel.between(500, 600))
+
+
+def test_a_readout_that_sees_the_hidden_layer_alone(seasonal: Fitted, seasonal_panel: Panel) -> None:
+    experts = seasonal.experts
+    assert experts is not None and experts.unit > 0
+    features = [*range(seasonal.architecture.hidden_size), -1]
+    gain = experts.readout.gain[:, features][:, :, features]
+    readout = dataclasses.replace(experts.readout, gain=gain)
+    alone = dataclasses.replace(seasonal, experts=dataclasses.replace(experts, unit=0.0, readout=readout))
+    assert_equal_to_a_stream(alone, seasonal_panel.between(500, 600))
+
+
+def test_experts_without_a_linear_part(panel: Panel) -> None:
+    model = VARNNRegressor(epochs=1, hidden_size=6, ensemble=2, window=4, linear=False).fit(panel).fitted_
+    assert model.experts is not None and model.experts.linear is None
+    assert_equal_to_a_stream(quick(model), panel)
+
+
+def test_a_fleet_is_the_same_graph_and_a_series_starts_afresh_from_zeros(
+    seasonal: Fitted, seasonal_panel: Panel
+) -> None:
+    exported, live, alone = Session(step.step(seasonal), 3), Stream(seasonal, 3), Stream(seasonal)
+    X = seasonal_panel.inputs[:900].reshape(3, 300, 2).swapaxes(0, 1)
+    y = seasonal_panel.target[:900].reshape(3, 300).T
+    wanted, got = np.empty((300, 3)), np.empty((300, 3))
+    for row, (x, labels, time) in enumerate(zip(X, y, hours("2026-03-01", 300), strict=True)):
+        if row == 100:  # the others then come to know their season while this one does not
+            for state in exported.states.values():
+                state[1] = 0
+            exported.labels[1] = np.nan
+        got[row] = exported.predict(x, time)
+        wanted[row] = live.predict(x, time=time)
         live.observe(labels)
-        fleet.labels = labels
-    for state in fleet.states.values():
-        state[1] = 0
-    fleet.labels[1] = np.nan
-    alone = model.stream()
-    for hour, (x, labels) in enumerate(zip(X[20:], y[20:], strict=True)):
-        time = f"2026-03-02T{hour:02}:00"
-        got = fleet.predict(x, time)
-        assert got[1] == pytest.approx(alone.predict(x[1], time=time))
-        np.testing.assert_allclose(got[[0, 2]], live.predict(x, time=time)[[0, 2]])
-        live.observe(labels)
-        alone.observe(labels[1])
-        fleet.labels = labels
+        if row >= 100:
+            wanted[row, 1] = alone.predict(x[1], time=time)
+            alone.observe(labels[1])
+        exported.labels = labels.astype(np.float64)
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5 * float(np.std(wanted)))
+
+
+def test_weights_hold_at_extremes() -> None:
+    generator, noise = np.random.default_rng(9), 1e-3
+    prior = np.array([0.5, 0.3, 0.2])
+    graph = Graph()
+    aggregator = _aggregation.Aggregator(graph, prior, noise)
+    label = graph.input("label")
+    aggregator.learn(label, label.is_missing())
+    graph.output("prediction", aggregator.combine(graph.input("said", [3])))
+    made = graph.model(producer_version="0", description="", metadata={})
+    session = onnxruntime.InferenceSession(made.SerializeToString())
+    sizes = 10.0 ** np.array([-9, 0, 3, 100, 200])
+    states = {
+        "scores": generator.normal(size=(5, 3, len(aggregation.RATES))) * 100,
+        "scale": noise * np.array([aggregation.LEAST, 1, 1, 1, aggregation.LEAST]),
+        "experts": generator.normal(size=(5, 3)) * sizes[:, None],
+        "combined": generator.normal(size=5) * sizes,
+    }
+    labels = states["combined"] + sizes * generator.normal(size=5) * [0, 1, 1, 1, 1]
+    said = generator.normal(size=(5, 3))
+    got, scores, scale, *_ = session.run(None, {**states, "label": labels, "said": said})
+
+    wanted = aggregation.Aggregator(prior, noise, 5)
+    wanted.restore(np.column_stack([states["scores"].reshape(5, -1), states["scale"]]))
+    wanted._experts, wanted._combined = states["experts"], states["combined"]
+    wanted.learn(labels)
+    np.testing.assert_allclose(scores, wanted.scores, rtol=1e-12)
+    np.testing.assert_allclose(scale, wanted.scale, rtol=1e-12)
+    np.testing.assert_allclose(got, wanted.combine(said), rtol=1e-12)
 
 
 def test_the_clock_is_read_from_seconds() -> None:
     graph = Graph()
-    graph.output("prediction", step._calendar(graph, ("day", "week")))
+    graph.output("prediction", calendar(graph, ("day", "week")))
     made = graph.model(producer_version="0", description="", metadata={})
     made.graph.output[0].type.tensor_type.shape.dim.add().dim_value = 7
     days = np.datetime64("2026-11-09T00") + 6 * np.arange(60)  # two weeks, with each midnight
@@ -216,6 +327,38 @@ def test_wild_values_are_left_out_as_a_stream_does() -> None:
     model = VARNNRegressor(hidden_size=6, epochs=2, ensemble=2, window=4, random_state=0).fit(*made(1200))
     assert model.fitted_.pipeline.label_filter is not None
     assert_equal_to_a_stream(model.fitted_, Panel.from_arrays(inputs[:, 0], labels[:, 0]))
+
+
+@pytest.mark.parametrize("lifted", [False, True])
+def test_a_floor_at_zero_holds_until_a_label_is_below_it(
+    lifted: bool, seasonal: Fitted, seasonal_panel: Panel
+) -> None:
+    rows = seasonal_panel.between(500, 580)
+    low = dataclasses.replace(seasonal, positive=True, experts=None, shrinkage=-20.0)  # now and then below 0
+    target = np.maximum(rows.target, 0)
+    if lifted:
+        target[40] = -1.0
+    rows = dataclasses.replace(rows, target=target)
+    predictions = predict(low, rows)
+    assert (predictions[:41] == 0).any() and (predictions < 0).any() == lifted
+    assert_equal_to_a_stream(low, rows)
+
+
+def test_a_shift_and_glitches_leave_the_same_doubt(seasonal: Fitted, seasonal_panel: Panel) -> None:
+    rows, rule = seasonal_panel.between(500, 640), seasonal.pipeline.label_filter
+    assert rule is not None
+    target = np.where(np.isnan(rows.target), 50, rows.target).astype(np.float64)
+    target[95:] += 3 * rule.change
+    far = {20: 3, 45: -4, 70: 40, 120: 8, 121: -8, 122: 8}  # the third of these is taken
+    for row, times in far.items():
+        target[row] = target[row - 1 if row < 120 else 119] + times * rule.change
+    target[46] = np.nan  # the doubt waits
+    rows = dataclasses.replace(rows, target=target)
+    judged = rule.judged(rows)
+    assert {20, 45, 70, 95, 120, 121} <= set(judged.left_out) and not {96, 122} & set(judged.left_out)
+    assert {21, 46, 47, 96, 121, 122} <= judged.offsets.keys() and 71 not in judged.offsets
+    assert_equal_to_a_stream(seasonal, rows)
+    assert_equal_to_a_stream(dataclasses.replace(seasonal, experts=None), rows)
 
 
 def test_a_cell_that_the_graph_does_not_know_is_refused() -> None:

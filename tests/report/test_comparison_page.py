@@ -1,5 +1,6 @@
 """What a comparison says: the right columns, an honest sentence, a page with the figures it promises."""
 
+import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.cases import random_panel
-from varnn import VARNNRegressor, evaluation
+from varnn import Panel, VARNNRegressor, evaluation
 from varnn.cli.app import app
+from varnn.cli.compare import compare as compare_command
 from varnn.evaluation.scores import Comparison
 from varnn.evaluation.significance import Difference
 from varnn.report import comparison_page
@@ -60,6 +62,21 @@ def test_the_sentence_sets_ours_against_the_best_baseline(rolled: Comparison) ->
     assert "Diebold-Mariano p " in said
     assert "paired bootstrap p " in said
     assert found.significant != ("chance may explain it" in said or "does not rule it out" in said)
+
+
+def test_the_best_baseline_may_be_a_seasonal_one() -> None:
+    hours = np.arange(24 * 60)
+    time = np.datetime64("2026-01-01T00") + hours
+    shape = np.random.default_rng(0).normal(size=24)
+    load = shape[hours % 24] + 0.1 * np.random.default_rng(1).normal(size=len(hours))
+    shown = inspect.signature(compare_command).parameters["models"].default.split(",")
+    assert shown == ["persistence", "arx-lr", "seasonal-arx", "narx-gbm", "seasonal-gbm", "varnn"]
+    table = evaluation.compare(
+        Panel.from_arrays(None, load, time=time), [*shown[:-1], SMALL], seeds=2, origins=1
+    )
+    said = comparison_page.in_words(table)
+    assert any(f"that of {name}, the best baseline" in said for name in ("seasonal-arx", "seasonal-gbm"))
+    assert len(table.of("seasonal-gbm")) == 1  # it draws nothing
 
 
 def test_a_draw_is_called_one_and_a_lone_model_is_set_against_nobody() -> None:
@@ -140,3 +157,18 @@ def test_the_command_makes_a_backtest(tmp_path: Path) -> None:
     assert "by origin" in shown
     refused = CliRunner().invoke(app, [*arguments, "--protocol", "paper"])
     assert "cannot go with the paper's protocol" in str(refused.exception)
+
+
+def test_an_exact_leak_stands_on_the_page_and_in_the_output(tmp_path: Path) -> None:
+    riders = np.random.default_rng(0).poisson([3, 40], size=(300, 2))
+    frame = pd.DataFrame({"casual": riders[:, 0], "registered": riders[:, 1], "cnt": riders.sum(axis=1)})
+    frame.to_csv(tmp_path / "bikes.csv", index=False)
+    words = ["compare", str(tmp_path / "bikes.csv"), "--target", "cnt", "--models", "persistence,arx-lr"]
+    done = CliRunner().invoke(app, [*words, "--report", str(tmp_path / "page.html")])
+    leak = "cnt is the exact sum of casual and registered"
+    assert f"Look: {leak} in the training rows" in done.stdout
+    assert leak in (tmp_path / "page.html").read_text()
+    answer = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+    assert answer["leak"] == leak
+    honest = json.loads(CliRunner().invoke(app, [*words, "--inputs", "casual", "--json"]).stdout)
+    assert honest["leak"] is None

@@ -16,9 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import varnn
-from varnn import Panel, VARNNRegressor, evaluation
+from varnn import Panel, Stream, VARNNRegressor, evaluation
 from varnn.data.preparation import SCALES
 from varnn.errors import ConfigError
+from varnn.model.forecast import Forecaster
 from varnn.persistence import model_file
 from varnn.streaming.closed_loop import WIDENED
 
@@ -153,3 +154,54 @@ def test_the_scorer_goes_with_pipelines_searches_and_missing_labels() -> None:
     search.fit(X, labels)
     assert 0 < search.best_score_ < 1
     assert json.dumps(search.best_params_)
+
+
+@pytest.fixture(scope="module")
+def weekly() -> tuple[Panel, VARNNRegressor]:
+    """Hourly rows with a pattern of the week, and a model that looks back on it; some labels are missing."""
+    generator = np.random.default_rng(3)
+    hours = np.datetime64("2026-01-05T00", "h") + np.arange(1000)
+    target = np.resize(generator.normal(size=168), 1000) + 0.1 * generator.normal(size=1000)
+    target[generator.random(1000) < 0.1] = np.nan
+    panel = Panel.from_arrays(generator.normal(size=(1000, 1)), target, time=hours)
+    model = small(horizon=3, random_state=0).fit(panel)
+    linear = model.fitted_.pipeline.linear
+    assert linear is not None and 168 in linear.form.periods
+    return panel, model
+
+
+@pytest.mark.parametrize("gap", [0, 1, 2, 250])
+@pytest.mark.parametrize("last", [800, 801, 1000])
+def test_iterating_from_the_rows_it_reaches_back_on_is_streaming_through_all(
+    weekly: tuple[Panel, VARNNRegressor], gap: int, last: int
+) -> None:
+    """With seasons, too; and if the label is missing where these rows begin, or in all of them."""
+    panel, model = weekly
+    target, begin = panel.target[:last].copy(), last - model.fitted_.reach
+    target[begin - gap // 2 : begin + gap] = np.nan
+    rows = replace(panel.between(0, last), target=target)
+    steps, hours = 30, np.asarray(panel.time)[:last]
+    live = Stream(replace(model.fitted_, experts=None))
+    for x, y, hour in zip(rows.inputs, target, hours, strict=True):
+        live.predict(x, time=hour)
+        live.observe(y)
+    found = []
+    for step in range(1, steps + 1):
+        found.append(live.predict(rows.inputs[-1], time=hours[-1] + step))
+        live.observe(found[-1])
+    ahead = model.forecast(rows, horizon=steps, method="iterate").prediction[0]
+    low, high = model.fitted_.labels_known
+    assert low < min(found) and max(found) < high  # so that the loop is not held back
+    np.testing.assert_allclose(ahead, found, atol=1e-5)
+
+
+def test_the_rows_kept_are_enough_for_both_models(
+    weekly: tuple[Panel, VARNNRegressor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A forecaster that looks back on few rows leaves the one-step model those that it needs."""
+    panel, model = weekly
+    expected = model.forecast(panel, horizon=20, method="iterate").prediction
+    np.testing.assert_allclose(model.forecast(horizon=20, method="iterate").prediction, expected, atol=1e-5)
+    monkeypatch.setattr(Forecaster, "rows_kept", property(lambda self: 5))
+    kept = small(horizon=3, random_state=0).fit(panel).fitted_
+    assert min(len(one.target) for one in kept.last_rows.values()) >= kept.reach > 168

@@ -16,6 +16,7 @@ from varnn.baselines._history import History
 from varnn.data.panel import Panel
 from varnn.data.windows import Rows, window_ends
 from varnn.errors import ConfigError, DataError, check_choice
+from varnn.model.calendar import Cycle, calendar_inputs, calendar_names
 
 LagChoice = Literal["correct", "as-published"]
 LAG_CHOICES: tuple[str, ...] = get_args(LagChoice)
@@ -31,6 +32,11 @@ class Lags:
         Lags of the target, all at least 1.
     inputs : tuple of int, default=()
         Lags of the inputs.
+    seasonal : tuple of int, default=()
+        Lags of the target from far back, as a day or a week ago. Predictions do not wait for them: where
+        one reaches back beyond the first row of a series, the label of that row stands in.
+    cycles : tuple of {"day", "week"}, default=()
+        Cycles of the calendar whose Fourier terms at the predicted row are seen.
     as_steps : bool, default=False
         Lay the numbers out as a sequence: step i holds the inputs at lag ``inputs[i]`` and, where
         there are labels, the one at lag ``labels[i]``.
@@ -38,13 +44,15 @@ class Lags:
     Examples
     --------
     >>> Lags.of("correct", window=5)
-    Lags(labels=(1, 2, 3, 4), inputs=(0, 1, 2, 3, 4), as_steps=False)
+    Lags(labels=(1, 2, 3, 4), inputs=(0, 1, 2, 3, 4), seasonal=(), cycles=(), as_steps=False)
     >>> Lags.of("as-published", window=5).labels
     (2, 3, 4)
     """
 
     labels: tuple[int, ...] = ()
     inputs: tuple[int, ...] = ()
+    seasonal: tuple[int, ...] = ()
+    cycles: tuple[Cycle, ...] = ()
     as_steps: bool = False
 
     @classmethod
@@ -60,7 +68,7 @@ class Lags:
         """
         check_choice("lags", lags, LAG_CHOICES)
         nearest_label = 1 if lags == "correct" else 2
-        _check_window(window, at_least=nearest_label + 1)
+        check_window(window, at_least=nearest_label + 1)
         return cls(labels=tuple(range(nearest_label, window)), inputs=tuple(range(window)))
 
     @classmethod
@@ -80,7 +88,7 @@ class Lags:
         >>> fair.inputs, fair.labels
         ((2, 1, 0), (2, 2, 1))
         """
-        _check_window(window, at_least=2)
+        check_window(window, at_least=2)
         past = tuple(range(window - 1, 0, -1))
         if not fair:
             return cls(inputs=(*past, 0) if current else past, as_steps=True)
@@ -88,15 +96,20 @@ class Lags:
 
     @property
     def window(self) -> int:
-        """Rows one prediction sees, itself included."""
+        """Rows one prediction sees together, itself included; seasonal lags lie beyond."""
         return max((*self.labels, *self.inputs), default=0) + 1
 
     def n_columns(self, n_inputs: int) -> int:
         """Count the numbers one prediction sees."""
-        return len(self.labels) + len(self.inputs) * n_inputs
+        n_labels = len(self.labels) + len(self.seasonal)
+        return n_labels + len(self.inputs) * n_inputs + len(calendar_names(self.cycles))
+
+    def on(self, panel: Panel) -> "Lags":
+        """Give these lags: they are the same whatever the training rows are."""
+        return self
 
     def regressors(self, history: History, rows: Rows) -> npt.NDArray[Any]:
-        """Gather what the given rows see: (B, F), labels first, or (B, T, C) as steps.
+        """Gather what the given rows see: (B, F), labels first, calendar last, or (B, T, C) as steps.
 
         A missing label is the last one known before it. Where a lag reaches back beyond the first
         row of the series, that row stands in; a first row itself has no label to see but the
@@ -113,8 +126,9 @@ class Lags:
         """
         panel = history.panel
         first = panel.starts[np.searchsorted(panel.starts, rows, side="right") - 1]
-        labels = np.empty((len(rows), len(self.labels)), panel.inputs.dtype)
-        for index, lag in enumerate(self.labels):
+        all_labels = (*self.labels, *self.seasonal)
+        labels = np.empty((len(rows), len(all_labels)), panel.inputs.dtype)
+        for index, lag in enumerate(all_labels):
             labels[:, index] = history.known[np.maximum(rows - lag, first)]
         labels[rows == first] = history.unknown
         if self.as_steps:
@@ -123,10 +137,13 @@ class Lags:
             return np.concatenate([steps, labels[:, :, None]], axis=2) if self.labels else steps
         # One block at a time, straight into place: the matrix is the largest thing in memory.
         columns = np.empty((len(rows), self.n_columns(panel.n_inputs)), panel.inputs.dtype)
-        columns[:, : len(self.labels)] = labels
+        columns[:, : len(all_labels)] = labels
         for index, lag in enumerate(self.inputs):
-            begin = len(self.labels) + index * panel.n_inputs
+            begin = len(all_labels) + index * panel.n_inputs
             columns[:, begin : begin + panel.n_inputs] = panel.inputs[np.maximum(rows - lag, first)]
+        if self.cycles:
+            time = None if panel.time is None else panel.time[rows]
+            columns[:, -len(calendar_names(self.cycles)) :] = calendar_inputs(time, self.cycles)
         return columns
 
     def is_early(self, panel: Panel) -> npt.NDArray[np.bool_]:
@@ -144,22 +161,20 @@ class Lags:
     def complete(self, history: History) -> npt.NDArray[np.bool_]:
         """Tell for each row whether its label, and all that it sees, is there: (N,)."""
         panel = history.panel
-        ends = window_ends(panel, self.window)
+        ends = window_ends(panel, max(self.window, max(self.seasonal, default=0) + 1))
         complete = np.zeros(len(panel), dtype=bool)
         complete[ends] = True
-        for lag in self.labels:
+        for lag in (*self.labels, *self.seasonal):
             complete[ends] &= ~np.isnan(panel.target[ends - lag])
         return complete
 
     def training_rows(self, history: History) -> Rows:
         """List the rows to learn from: the complete ones.
 
-        Where labels are so rare that no row is complete, rows with a label and a full window are
-        taken, missing labels in it filled.
+        Where labels are so rare, or series so short, that no row is complete, rows with a label and a
+        full window are taken, missing labels filled.
         """
-        rows = np.flatnonzero(self.complete(history))
-        if len(rows) == 0:
-            rows = window_ends(history.panel, self.window)
+        rows = self._rows_with_window(history)
         if len(rows) == 0:
             raise DataError(
                 f"a row to learn from has a known target and {self.window - 1} rows of its series before it; "
@@ -167,6 +182,24 @@ class Lags:
                 "Lower `window`, or give longer series."
             )
         return rows
+
+    def validation_rows(self, history: History) -> Rows:
+        """List the rows to choose on: those one would learn from, or in short series all but the first.
+
+        Examples
+        --------
+        >>> from varnn.baselines._history import Preparation
+        >>> from varnn.data.panel import Panel
+        >>> panel = Panel.from_arrays(None, [0.0, 4.0, None, 8.0])
+        >>> Lags(labels=(1, 2, 3, 4)).validation_rows(Preparation.of(panel, np.float64)(panel)).tolist()
+        [1, 3]
+        """
+        rows = self._rows_with_window(history)
+        return rows if len(rows) else window_ends(history.panel, 2)
+
+    def _rows_with_window(self, history: History) -> Rows:
+        rows = np.flatnonzero(self.complete(history))
+        return rows if len(rows) else window_ends(history.panel, self.window)
 
 
 def last_labels(history: History) -> npt.NDArray[Any]:
@@ -177,6 +210,7 @@ def last_labels(history: History) -> npt.NDArray[Any]:
     return last
 
 
-def _check_window(window: int, *, at_least: int) -> None:
+def check_window(window: int, *, at_least: int) -> None:
+    """Refuse a window too short to hold a past label."""
     if window < at_least:
         raise ConfigError(f"window must be at least {at_least} for this baseline; got {window}.")

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import FloatArray
-from varnn.baselines._history import Precision, Preparation, fitted
+from varnn.baselines._history import History, Precision, Preparation, fitted
 from varnn.baselines._lagged import Lags, last_labels
 from varnn.data.panel import Panel
+from varnn.data.windows import Rows
 from varnn.errors import DataError
 
 # A stretch of rows is gathered and predicted at a time, so that memory stays below 100 MB
@@ -36,6 +37,14 @@ class Learner(Protocol):
         ...
 
 
+class LagRule(Protocol):
+    """What decides which lags a model of some training rows sees."""
+
+    def on(self, panel: Panel) -> Lags:
+        """Name the lags."""
+        ...
+
+
 @dataclass(kw_only=True, eq=False)
 class Regression:
     """One-step predictions by a learner on lags; see :func:`varnn.baselines.make`.
@@ -44,47 +53,50 @@ class Regression:
     ----------
     learner : Learner
         What maps regressors to the label.
-    lags : Lags
-        What a prediction sees.
+    lags : LagRule
+        What a prediction sees: lags as they are, or a rule that training rows decide by.
     """
 
     learner: Learner
-    lags: Lags
+    lags: LagRule
+    lags_: Lags = field(init=False, repr=False)
     preparation_: Preparation | None = field(default=None, init=False, repr=False)
 
     def fit(self, panel: Panel, *, validation: Panel | None = None) -> "Regression":
         """Learn from the rows that have all their lags and a label: of the latest 400,000 rows."""
-        if self.lags.n_columns(panel.n_inputs) == 0:
+        panel = panel.latest(MOST_ROWS)
+        lags = self.lags.on(panel)
+        if lags.n_columns(panel.n_inputs) == 0:
             raise DataError(
                 "this baseline predicts from the inputs alone, and the panel has none. "
                 "Give it inputs, or use a baseline that sees past labels, such as 'arx-lr'."
             )
-        panel = panel.latest(MOST_ROWS)
         preparation = Preparation.of(panel, self.learner.precision)
-        self.learner.fit(
-            self._examples(preparation, panel),
-            None if validation is None else self._examples(preparation, validation.latest(MOST_ROWS)),
-        )
-        self.preparation_ = preparation
+        examples = _examples(preparation(panel), lags, lags.training_rows)
+        judges = None
+        if validation is not None:
+            judges = _examples(preparation(validation.latest(MOST_ROWS)), lags, lags.validation_rows)
+        self.learner.fit(examples, judges if judges is not None and len(judges[1]) else None)
+        self.preparation_, self.lags_ = preparation, lags
         return self
 
     def predict(self, panel: Panel) -> FloatArray:
         """Predict every row one step ahead, in panel order and the target's units."""
         preparation = fitted(self.preparation_, self)
-        history = preparation(panel)
-        stretch = max(1, NUMBERS_AT_ONCE // self.lags.n_columns(panel.n_inputs))
+        history, lags = preparation(panel), self.lags_
+        stretch = max(1, NUMBERS_AT_ONCE // lags.n_columns(panel.n_inputs))
         rows = np.arange(len(panel))
         parts = [
-            self.learner.predict(self.lags.regressors(history, rows[begin : begin + stretch]))
+            self.learner.predict(lags.regressors(history, rows[begin : begin + stretch]))
             for begin in range(0, len(panel), stretch)
         ]
-        predictions = np.where(self.lags.is_early(panel), last_labels(history), np.concatenate(parts))
+        predictions = np.where(lags.is_early(panel), last_labels(history), np.concatenate(parts))
         return preparation.restore(predictions)
 
-    def _examples(self, preparation: Preparation, panel: Panel) -> Examples:
-        history = preparation(panel)
-        rows = self.lags.training_rows(history)
-        return self.lags.regressors(history, rows), history.panel.target[rows]
+
+def _examples(history: History, lags: Lags, list_rows: Callable[[History], Rows]) -> Examples:
+    rows = list_rows(history)
+    return lags.regressors(history, rows), history.panel.target[rows]
 
 
 @dataclass(frozen=True)
@@ -95,11 +107,11 @@ class LaggedModel:
     --------
     >>> from varnn.baselines.linear import LeastSquares
     >>> LaggedModel(LeastSquares, Lags.of)(window=3).lags
-    Lags(labels=(1, 2), inputs=(0, 1, 2), as_steps=False)
+    Lags(labels=(1, 2), inputs=(0, 1, 2), seasonal=(), cycles=(), as_steps=False)
     """
 
     learner: Callable[..., Learner]
-    lags: Callable[..., Lags]
+    lags: Callable[..., LagRule]
 
     def __call__(self, **options: Any) -> Regression:
         """Make a fresh, unfitted baseline."""

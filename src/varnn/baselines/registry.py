@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from varnn._types import FloatArray
 from varnn.baselines._lagged import LAG_CHOICES, LagChoice, Lags
 from varnn.baselines._regression import LaggedModel
+from varnn.baselines._seasonal import SeasonalLags
 from varnn.baselines.armax import RegressionARMA
 from varnn.baselines.boosting import Boosting
 from varnn.baselines.forest import Forest
@@ -46,6 +47,8 @@ _REGISTRY: dict[str, Callable[..., Baseline]] = {
     "narx-rf": LaggedModel(Forest, Lags.of),
     "narx-mlp": LaggedModel(partial(Network, "mlp"), Lags.of),
     "narx-gbm": LaggedModel(Boosting, Lags.of),
+    "seasonal-arx": LaggedModel(LeastSquares, SeasonalLags),
+    "seasonal-gbm": LaggedModel(Boosting, SeasonalLags),
     "rls-arx": RecursiveLeastSquares,
     "armax": RegressionARMA,
     "rnn": LaggedModel(partial(Network, "rnn"), Lags.sequence),
@@ -63,9 +66,11 @@ def make(name: str, *, lags: LagChoice = "correct", random_state: int = 2025, **
     name : str
         One of ``baselines.NAMES``. Static: ``lr``, ``rf``, ``mlp`` see the row's own inputs. Lagged:
         ``arx-lr``, ``narx-rf``, ``narx-mlp``, ``narx-gbm``, ``rls-arx`` also see the labels and inputs
-        of the ``window - 1`` rows before. Sequences: ``rnn``, ``lstm``, ``gru`` see past inputs only,
-        as published, or with ``fair=True`` what the lagged ones see. ``armax`` is a regression with
-        ARMA errors, ``persistence`` the last label.
+        of the ``window - 1`` rows before. Seasonal: ``seasonal-arx`` is least squares and ``seasonal-gbm``
+        boosting on the last 24 labels, those around this hour a day and a week ago, inputs as ``arx-lr``
+        sees them, and the calendar; without times, on the last labels and inputs alone. Sequences: ``rnn``,
+        ``lstm``, ``gru`` see past inputs only, as published, or with ``fair=True`` what the lagged ones
+        see. ``armax`` is a regression with ARMA errors, ``persistence`` the last label.
     lags : {"correct", "as-published"}, default "correct"
         ``"correct"``, or ``"as-published"``: the paper's lagged rows leave out y[t-1]. Models without
         such lags take no notice.

@@ -54,7 +54,9 @@ Series = Annotated[
 Inputs = Annotated[
     str | None,
     typer.Option(
-        "--inputs", help="Input columns, separated by commas, or none; if not given, all others with numbers."
+        "--inputs",
+        help="Input columns, separated by commas, or none; if not given, all others with numbers or few "
+        "different texts.",
     ),
 ]
 Output = Annotated[

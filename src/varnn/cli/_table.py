@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from varnn.data.categories import source_columns
 from varnn.data.files import STANDARD, TableFile, read_table
 from varnn.data.panel import Panel, from_columns
 from varnn.data.roles import NONE, Roles, guessed_roles
@@ -127,6 +128,8 @@ def _as_fitted(reading: Reading, table: Columns, fitted: Fitted) -> Reading:
     there = all(one in table for one in replace(reading, time=time).times_in(table))
     return replace(
         reading,
+        inputs=source_columns(fitted.input_names, fitted.categories),
+        categories=fitted.categories,
         time=time if there else reading.time,
         series=series if series in (*table, NONE) else reading.series,
     )

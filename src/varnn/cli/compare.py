@@ -37,8 +37,11 @@ def compare(
     duplicates: DuplicatesOption = "error",
     models: Annotated[
         str,
-        typer.Option(help="Models by name, separated by commas: varnn, RM, ARM+AM, arx-lr, narx-gbm, ..."),
-    ] = "persistence,arx-lr,narx-gbm,varnn",
+        typer.Option(
+            help="Models by name, separated by commas: varnn, RM, ARM+AM, arx-lr, narx-gbm, seasonal-arx and "
+            "seasonal-gbm (the same hour of yesterday and last week, and the calendar), rls-arx, ..."
+        ),
+    ] = "persistence,arx-lr,seasonal-arx,narx-gbm,seasonal-gbm,varnn",
     protocol: Annotated[
         str, typer.Option(help="honest, or paper (optimistic: it picks on the test part).")
     ] = "honest",
@@ -70,6 +73,7 @@ def compare(
     from varnn.cli.progress import fits_bar
     from varnn.cli.terminal import console
     from varnn.data.files import check_writable
+    from varnn.data.leaks import advice
     from varnn.report import comparison_page
 
     if report is not None:
@@ -113,7 +117,13 @@ def compare(
     summary = comparison_page.in_words(result)
     if as_json:
         level = result.level if any(map(evaluation.metrics.of_intervals, shown)) else None
-        answer = {"summary": summary, "level": level, "scores": result.rows(), "data": facts}
+        answer = {
+            "summary": summary,
+            "leak": result.leak,
+            "level": level,
+            "scores": result.rows(),
+            "data": facts,
+        }
         typer.echo(json.dumps(answer, indent=1))
     else:
         rolled = f", {origins} origins" if origins > 1 else ""
@@ -133,6 +143,8 @@ def compare(
             drawn.add_row(*line)
         console().print(drawn)
         console().print(summary, markup=False)
+        if result.leak is not None:
+            console().print(f"Look: {advice(result.leak)}.", markup=False)
     if report is not None:
         comparison_page.page(result, title).write(report)
         words.print(f"Report: {report}", markup=False)

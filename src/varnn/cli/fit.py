@@ -109,7 +109,8 @@ def fit(
         said = f"training was cut short {cut_short}: saved {output} as it was then."
     words.print(said, markup=False)
     if as_json:
-        result = {"model": str(output), "best_validation_error": best, "data": facts}
+        leak = model.fitted_.training.leak
+        result = {"model": str(output), "best_validation_error": best, "leak": leak, "data": facts}
         typer.echo(json.dumps(result | ({"interrupted": cut_short} if cut_short else {}), indent=1))
     if cut_short:
         raise typer.Exit(INTERRUPTED)

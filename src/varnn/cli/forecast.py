@@ -1,6 +1,7 @@
 """``varnn forecast``: a table in, its next rows out; or how such forecasts would have done."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -152,6 +153,7 @@ def forecast(
             sort=sort,
             duplicates=duplicates,
         )
+        how = replace(how, categories=model.fitted_.categories)
         coming = _table.read(future, how, must_have_target=False).panel
     found = model.forecast(panel, horizon=steps, inputs=coming, interval=interval or None)
     _write(found, output, interval or [], roles.time[0] if len(roles.time) == 1 else None, roles.series)

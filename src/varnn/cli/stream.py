@@ -8,7 +8,8 @@
 
 ``"interval": 0.9`` beside ``x`` adds ``lower`` and ``upper``. A model that sees the time of day or week
 needs ``"time": "2026-11-15T07:30"`` there. ``series`` may be left out when there is only one; ``x`` may be a
-list in the model's order; a ``y`` of null is a missing label. A line that cannot be used yields
+list in the model's order, unless texts are among its inputs, which come by name: ``{"heat": 20.5, "sky":
+"rain"}``. A ``y`` of null is a missing label. A line that cannot be used yields
 ``{"error": ...}`` and changes nothing. A list of such objects is answered by a list.
 
 With ``--state`` every line is on disk before it is answered, and answers carry ``"seq"``, the number of the

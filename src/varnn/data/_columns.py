@@ -6,7 +6,7 @@ names the first bad cell, never a column that silently disappears.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -21,6 +21,7 @@ from varnn.errors import DataError, RowError
 _IN_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:(?:,\d{3})+\.\d+|(?:,\d{3}){2,})")
 
 _ROWS_AT_ONCE = 1 << 20
+MOST_TEXTS = 1000  # different ones that are told apart
 _BLANK = frozenset(
     {
         "",
@@ -126,14 +127,55 @@ def coded(column: nw.Series[Any], name: str) -> Coded:
             "give them a name.",
             row=row,
         )
-    cells, found = _Cells.of(column), list[int]()
-    for begin in range(0, len(cells.indices), _ROWS_AT_ONCE):  # all at once they would be sorted
-        fresh, first = np.unique(cells.indices[begin : begin + _ROWS_AT_ONCE], return_index=True)
-        seen = set(found)
-        found += [int(one) for one in fresh[np.argsort(first)] if one not in seen]
+    cells = _Cells.of(column)
+    found = _first_seen(cells.indices)
     numbers = np.zeros(len(cells.distinct), np.int32)
     numbers[found] = np.arange(len(found))
     return Coded(tuple(str(cells.distinct[index]) for index in found), numbers[cells.indices])
+
+
+class Words(NamedTuple):
+    """The different texts of a column, in the order in which they first appear, and where they are."""
+
+    values: tuple[str, ...]
+    codes: npt.NDArray[np.int16]  # of each row; -1 is none
+    n_cells: int  # that hold one
+
+
+def words(column: nw.Series[Any], missing: Missing = _NOTHING) -> Words | None:
+    """Read a column of texts; None if there are more than a thousand different ones."""
+    cells = _Cells.of(column)
+    texts = ["" if _is_blank(one) else str(one).strip() for one in cells.distinct]
+    texts = ["" if one.lower() in missing.words else one for one in texts]
+    held = (cells.counts() > 0).tolist()  # a category may be known to a column, and in no cell of it
+    if len({one for one, there in zip(texts, held, strict=True) if one and there}) > MOST_TEXTS:
+        return None
+    seen = [texts[index] for index in _first_seen(cells.indices) if index >= 0 and texts[index]]
+    return _numbered(cells, texts, tuple(dict.fromkeys(seen)))
+
+
+def known_words(column: nw.Series[Any], known: Sequence[str]) -> Words:
+    """Read a column of texts, of which only some count."""
+    cells = _Cells.of(column)
+    return _numbered(cells, [str(one).strip() for one in cells.distinct], tuple(known))
+
+
+def _numbered(cells: "_Cells", texts: Sequence[str], values: tuple[str, ...]) -> Words:
+    """Number the texts of cells as they stand among the values."""
+    numbers = {text: number for number, text in enumerate(values)}
+    of_distinct = np.array([*(numbers.get(one, -1) for one in texts), -1], np.int16)
+    codes = of_distinct[cells.indices]
+    return Words(values, codes, int(np.count_nonzero(codes >= 0)))
+
+
+def _first_seen(indices: npt.NDArray[Any]) -> list[int]:
+    """Different numbers, in the order in which they first appear."""
+    found = list[int]()
+    for begin in range(0, len(indices), _ROWS_AT_ONCE):  # all at once they would be sorted
+        fresh, first = np.unique(indices[begin : begin + _ROWS_AT_ONCE], return_index=True)
+        seen = set(found)
+        found += [int(one) for one in fresh[np.argsort(first)] if one not in seen]
+    return found
 
 
 class _Cells(NamedTuple):

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import BoolArray, IntArray
+from varnn.data import allocator
 from varnn.data.grouping import RowNumbers
 from varnn.errors import DataError, RowError, check_choice
 
@@ -34,6 +35,13 @@ def time_order(time: npt.NDArray[Any], starts: IntArray) -> RowNumbers | None:
         return None
     series = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return np.lexsort((time, series))
+
+
+def reorder(values: dict[str, Any], rows: RowNumbers) -> None:
+    """Bring rows into another order."""
+    for name in values:
+        values[name] = None if values[name] is None else values[name][rows]
+        allocator.release()  # of what it was before
 
 
 def one_each(
@@ -77,6 +85,8 @@ def one_each(
     for name in ("inputs", "target"):
         numbers = values[name]
         values[name] = _means(numbers, first) if duplicates == "mean" else numbers[kept]
+    if "codes" in values:  # of texts there is no mean: that of the first row is taken
+        values["codes"] = values["codes"][kept]
     values["time"] = time[kept]
     return np.searchsorted(first, starts).astype(np.int64), order[kept], int(again.sum())
 

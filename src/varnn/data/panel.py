@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import FloatArray, IntArray
-from varnn.data import allocator
 from varnn.data._notes import Note
+from varnn.data.categories import Categories, Inputs, Texts
 from varnn.data.files import read_table
 from varnn.data.finite import floats, refuse_unusable
 from varnn.data.grouping import Coded, RowNumbers, row_numbers
 from varnn.data.odd_input import series_names
-from varnn.data.order import Duplicates, one_each, refuse_unordered, time_order
+from varnn.data.order import Duplicates, one_each, refuse_unordered, reorder, time_order
 from varnn.data.rules import names as unique_names
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError, RowError
@@ -63,6 +63,10 @@ class Panel:
         Columns that time and series of the rows came from, if they came from columns.
     read_as : mapping, optional
         How a table was read, as far as it was said: formats of times, what stands for missing, and so on.
+    categories : mapping, optional
+        Columns of texts, and the categories of each that have an input, such as ``sky=sun``: 1 or 0.
+    texts : Texts or None, default=None
+        Texts of all rows, from which a model's own inputs are made; see `varnn.data.categories`.
     name, licence, citation : str, default=""
         Where the data come from, for the data sets of :mod:`varnn.datasets`.
 
@@ -90,6 +94,8 @@ class Panel:
     time_name: str | None = None
     series_name: str | None = None
     read_as: Mapping[str, Any] = field(default_factory=dict)
+    categories: Categories = field(default_factory=dict)
+    texts: Texts | None = None
 
     @classmethod
     def from_arrays(
@@ -177,8 +183,9 @@ class Panel:
         series : str or None, default=None
             Column with the series of each row.
         inputs : sequence of str or None, default=None
-            Input columns. By default all other columns that hold numbers; text columns are left
-            out and listed in ``panel.ignored``.
+            Input columns. By default all other columns that hold numbers or categories: texts of few
+            different values, of which the most frequent become inputs of 0 and 1. Those left out are in
+            ``panel.ignored``.
         time_format : str or None, default=None
             How times are written, where that is not to be found out: "day-first", "month-first" or
             "year-first", codes of ``strptime`` such as "%d.%m.%Y %H:%M", or "seconds" ("milliseconds", ...)
@@ -314,6 +321,7 @@ class Panel:
             target=self.target[take],
             time=None if self.time is None else self.time[take],
             rows=self.rows[take],
+            texts=None if self.texts is None else self.texts.at(take),
             starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
             ids=tuple(self.ids[index] for index in kept),
         )
@@ -353,6 +361,7 @@ class Panel:
             target=self.target[first:last],
             time=None if self.time is None else self.time[first:last],
             rows=self.rows[first:last],
+            texts=None if self.texts is None else self.texts.at(slice(first, last)),
             starts=self.starts[begun : ended + 1].clip(first, last) - first,
             ids=self.ids[begun:ended],
         )
@@ -367,15 +376,14 @@ class Panel:
         [[2.0, 1.0]]
         """
         if self.input_names == tuple(names):
-            return self
-        missing = [name for name in names if name not in self.input_names]
-        if missing:
-            raise DataError(
-                f"the model was fitted on {len(names)} inputs; {rows} lack {missing[:5]}. "
-                f"They have {list(self.input_names)[:10]}."
-            )
-        columns = [self.input_names.index(name) for name in names]
-        return replace(self, inputs=self.inputs[:, columns], input_names=tuple(names))
+            return self if self.texts is None else replace(self, texts=None)
+        here = Inputs(self.inputs, self.input_names, self.categories)
+        return self._with(here.matched(tuple(names), self.texts, rows), texts=None)
+
+    def _with(self, inputs: Inputs, texts: Texts | None) -> "Panel":
+        return replace(
+            self, inputs=inputs.values, input_names=inputs.names, categories=inputs.categories, texts=texts
+        )
 
     @property
     def is_in_caller_order(self) -> bool:
@@ -420,6 +428,11 @@ def from_columns(table: "Columns", reading: "Reading") -> Panel:
     found = gathered(table, reading)
     names = ",".join(reading.times_in([*table, *found.input_names])) or None
     panel = _grouped(**found._asdict(), sort=reading.sort, duplicates=reading.duplicates)
+    if panel.texts is not None:
+        columns = [one for one in panel.texts.values if one not in panel.ignored]
+        known = panel.texts.frequent(columns) if reading.categories is None else reading.categories
+        numbers = Inputs(panel.inputs, panel.input_names, {})
+        panel = panel._with(numbers.with_categories(panel.texts, known), panel.texts)
     return replace(panel, time_name=names, series_name=reading.series, read_as=reading.kept())
 
 
@@ -431,6 +444,7 @@ def _grouped(
     target_name: str,
     ignored: tuple[str, ...] = (),
     notes: Sequence[Note] = (),
+    texts: Mapping[str, tuple[str, ...]] | None = None,
     sort: bool = False,
     duplicates: Duplicates = "error",
 ) -> Panel:
@@ -453,11 +467,11 @@ def _grouped(
     starts, order = series.grouping()
     starts = starts.astype(np.int64)
     if np.any(series.codes[1:] < series.codes[:-1]):
-        _take(values, order)
+        reorder(values, order)
     said: list[Note] = []
     if values["time"] is not None:
         if sort and (by_time := time_order(values["time"], starts)) is not None:
-            _take(values, by_time)
+            reorder(values, by_time)
             order = order[by_time]
             said.append(Note("rows are put in the order of time"))
         starts, order, dropped = one_each(values, starts, order, duplicates)
@@ -480,11 +494,5 @@ def _grouped(
         rows=order,
         ignored=ignored,
         notes=(*notes, *said),
+        texts=Texts(dict(texts), values["codes"]) if texts else None,
     )
-
-
-def _take(values: dict[str, Any], rows: RowNumbers) -> None:
-    """Bring rows into another order."""
-    for name in values:
-        values[name] = None if values[name] is None else values[name][rows]
-        allocator.release()  # of what it was before

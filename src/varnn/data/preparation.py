@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import FloatArray
+from varnn.data.categories import spelt_out
 from varnn.data.chunks import chunks
 from varnn.data.panel import Panel
 from varnn.errors import ConfigError, DataError, nearest
@@ -77,6 +78,27 @@ def split_by_series(panel: Panel, *groups: Iterable[str]) -> tuple[Panel, ...]:
         kept = np.array([one in group for one in panel.ids])
         parts.append(panel.ranges(panel.starts[:-1], np.where(kept, panel.starts[1:], panel.starts[:-1])))
     return tuple(parts)
+
+
+def with_learnt_inputs(panel: Panel, training: Panel) -> Panel:
+    """Keep the categories that are frequent in training rows.
+
+    Examples
+    --------
+    >>> import polars
+    >>> frame = polars.DataFrame({"sky": ["sun", "rain", "sun", "rain", "sun", "fog"], "load": range(6)})
+    >>> panel = Panel.from_frame(frame, target="load")
+    >>> with_learnt_inputs(panel, panel.between(0, 5)).input_names
+    ('sky=sun', 'sky=rain')
+    """
+    made = set(spelt_out(panel.categories, panel.categories))
+    plain = [name for name in panel.input_names if name not in made]
+    if training.texts is None:  # then those that are there at all
+        there = dict(zip(training.input_names, np.any(training.inputs, axis=0).tolist(), strict=True))
+        names = [name for name in panel.input_names if name not in made or there[name]]
+        return panel.with_inputs(names)
+    learnt = training.texts.frequent(panel.categories)
+    return panel.with_inputs([*plain, *spelt_out(learnt, learnt)])
 
 
 def fill_gaps(panel: Panel, how: Fill, initial: FloatArray | None = None, *, target: bool = False) -> Panel:

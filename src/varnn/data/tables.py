@@ -14,7 +14,9 @@ from varnn._types import FloatArray
 from varnn.data import _columns, allocator
 from varnn.data._notes import Note
 from varnn.data._sentinels import far_off, suspects
+from varnn.data._text_columns import found_texts, is_numeric, named_texts
 from varnn.data._time_columns import holds_dates, row_times
+from varnn.data.categories import Categories
 from varnn.data.grouping import Coded
 from varnn.data.odd_input import column_name, plain_frame
 from varnn.data.order import Duplicates
@@ -57,7 +59,9 @@ class Reading:
     series : str or None, default=None
         Column with the series of each row.
     inputs : sequence of str or None, default=None
-        Input columns; None takes all others that hold numbers.
+        Input columns; None takes all others that hold numbers or categories.
+    categories : mapping or None, default=None
+        Input columns that hold texts, and the categories of each that have an input; None finds them.
     time_format, time_zone : str or None, default=None
         How times are written, and whose clock they are of; see :meth:`varnn.Panel.from_frame`.
     missing : sequence of object, default=()
@@ -70,6 +74,7 @@ class Reading:
     time: str | Sequence[str] | None = None
     series: str | None = None
     inputs: Sequence[str] | None = None
+    categories: Categories | None = None
     time_format: str | None = None
     time_zone: str | None = None
     missing: Sequence[object] = ()
@@ -143,12 +148,13 @@ _PLAIN = Reading(target=None)
 class Gathered(NamedTuple):
     """What a table holds, by its use."""
 
-    values: dict[str, Any]  # inputs (N, D), target (N,), and time (N,) or None
+    values: dict[str, Any]  # inputs (N, D), target (N,), codes of texts (N, C), and time (N,) or None
     series: Coded | None
     input_names: tuple[str, ...]
     target_name: str
-    ignored: tuple[str, ...]  # columns that hold no numbers
+    ignored: tuple[str, ...]  # columns that are no inputs
     notes: list[Note]
+    texts: dict[str, tuple[str, ...]]  # of each column of texts that is an input, the different ones
 
 
 def gathered(table: Columns, reading: Reading) -> Gathered:
@@ -164,9 +170,11 @@ def gathered(table: Columns, reading: Reading) -> Gathered:
             raise DataError(f"{role} column {column!r} is not in the table. {nearest(column, names)}")
     missing, notes = _columns.Missing.of(reading.missing), list[Note]()
     taken = {target, series, *times}
-    chosen, ignored = _inputs(table, reading, taken, missing, notes)
+    chosen, words, ignored = _inputs(table, reading, taken, missing, notes)
     groups = None if series is None else _columns.coded(table[series], series)
     values: dict[str, Any] = {"time": None}
+    if words:
+        values["codes"] = np.column_stack([one.codes for one in words.values()])
     if times:
         values["time"], how = row_times(
             table, times, form=reading.time_format, zone=reading.time_zone, series=groups
@@ -213,13 +221,14 @@ def gathered(table: Columns, reading: Reading) -> Gathered:
         target_name="y" if target is None else target,
         ignored=tuple(ignored),
         notes=notes,
+        texts={name: one.values for name, one in words.items()},
     )
 
 
 def _inputs(
     table: Columns, reading: Reading, taken: set[str | None], missing: _columns.Missing, notes: list[Note]
-) -> tuple[list[str], list[str]]:
-    """List the input columns, and those left out."""
+) -> tuple[list[str], dict[str, _columns.Words], list[str]]:
+    """List the input columns with numbers, those with texts, and those left out."""
     if reading.inputs is not None:
         chosen = list(dict.fromkeys(reading.inputs))
         for column in chosen:
@@ -230,26 +239,19 @@ def _inputs(
                     f"the target {reading.target!r} cannot also be an input: it is not known when its "
                     "own row is predicted. Take it out of `inputs`."
                 )
-        return chosen, []
+        words = named_texts(table, chosen, reading.categories, missing)
+        return [one for one in chosen if one not in words], words, []
     free = [one for one in table if one not in taken]
     empty = [one for one in free if table[one].null_count() == len(table[one])]
     if empty:
         notes.append(Note(f"nothing is in column {', '.join(map(repr, empty[:5]))}, which is left out"))
     free = [one for one in free if one not in empty]
     counters = [one for one in free if _counts_rows(table[one], one)]
-    words = [one for one in free if _is_words(table[one], missing)]
+    other = [one for one in free if not is_numeric(table[one], missing)]
     if counters:
         notes.append(Note(f"column {counters[0]!r} only counts the rows and is left out"))
-    texts = [one for one in words if _columns.is_text(table[one])]
-    if texts:
-        kinds = ", ".join(f"{one!r} ({table[one].n_unique():,} values)" for one in texts[:5])
-        notes.append(
-            Note(
-                f"text is left out: {kinds}. To learn from it, turn it into numbers first, for example a "
-                "column of 0 and 1 for each value (pandas.get_dummies)"
-            )
-        )
-    return [one for one in free if one not in {*counters, *words}], [*empty, *counters, *words]
+    words, left = found_texts(table, other, missing, notes)
+    return [one for one in free if one not in {*counters, *other}], words, [*empty, *counters, *left]
 
 
 def _counts_rows(column: nw.Series[Any], name: str) -> bool:
@@ -268,20 +270,13 @@ def _unused_times(
     return next((one for one in free if one in ignored and holds_dates(table[one])), None)
 
 
+def holds_texts(table: Columns) -> bool:
+    """Tell whether some column holds texts that are no numbers."""
+    texts = [one for one in table.values() if _columns.is_text(one)]
+    return any(not is_numeric(one, _columns.Missing()) for one in texts)
+
+
 def _side_by_side(wide: list[FloatArray], n_rows: int) -> FloatArray:
     if not wide:
         return np.empty((n_rows, 0))
     return wide[0][:, None] if len(wide) == 1 else np.column_stack(wide)
-
-
-def _is_words(column: Any, missing: _columns.Missing) -> bool:
-    """Tell whether an unnamed column is text to leave out (and not a number column with a bad cell)."""
-    if _columns.holds_numbers(column):  # quicker than to read them twice
-        return False
-    try:
-        _columns.numbers(column, column.name, missing)
-    except DataError:
-        if _columns.is_nearly_numeric(column):
-            raise
-        return True
-    return False

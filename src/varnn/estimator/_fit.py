@@ -5,7 +5,10 @@ from dataclasses import replace
 from threading import Event
 from typing import Any
 
+from varnn.data.categories import spelt_out
+from varnn.data.leaks import exact_leak, tell_leaks
 from varnn.data.panel import Panel
+from varnn.data.preparation import split_in_time, with_learnt_inputs
 from varnn.errors import TrainingError, require
 from varnn.estimator._reporting import reporter
 from varnn.estimator._settings import check_settings, checked_details
@@ -43,10 +46,15 @@ def fit_rows(
     most = checked_details(estimator.details).max_rows
     panel = latest_rows(panel_of(estimator, X, y, series, fitting=True), most)
     held_out = estimator.validation_fraction if validation is None else 0.0
+    if panel.categories or panel.texts is not None:
+        panel = with_learnt_inputs(panel, split_in_time(panel, 1 - held_out, held_out)[0])
+        panel_of(estimator, panel, fitting=True)  # which keeps the names of its inputs
+    known = spelt_out(estimator.known_inputs or (), panel.categories)
     training, chosen_on = split_or_take(panel, validation, held_out, most)
     warn_of_little(training, chosen_on)
+    tell_leaks([training])
     refuse_too_far(training, estimator.horizon, held_out)
-    columns_of(training, estimator.known_inputs or ())  # refuses names that are not there
+    columns_of(training, known)  # refuses names that are not there
     try:
         fitted, forecaster = fitting.fit(
             estimator.settings(),
@@ -55,7 +63,7 @@ def fit_rows(
             rows=panel,
             refit=estimator.refit and held_out > 0 and len(panel) > len(training),
             horizon=estimator.horizon,
-            known_inputs=estimator.known_inputs or (),
+            known_inputs=known,
             seed=seed_of(estimator.random_state),
             on_epoch=reporter(estimator.verbose, on_epoch),
             stop=stop,
@@ -67,5 +75,11 @@ def fit_rows(
             "nothing was trained: `stop` was set before the first epoch was through. Give an event that is "
             "not set, and set it later."
         ) from None
-    record = replace(fitted.training, period=card.period(panel.time), reading=dict(panel.read_as))
-    return replace(fitted, training=record), forecaster
+    record = replace(
+        fitted.training,
+        period=card.period(panel.time),
+        reading=dict(panel.read_as),
+        leak=exact_leak(training),
+    )
+    categories = {column: known for column, known in panel.categories.items() if known}
+    return replace(fitted, training=record, categories=categories), forecaster

@@ -7,7 +7,7 @@ import numpy as np
 
 from varnn.data.panel import Panel
 from varnn.data.rules import optional, whole
-from varnn.errors import ConfigError, DataError, check_choice
+from varnn.errors import ConfigError, check_choice
 from varnn.model.fitted import Fitted, last_rows_of
 from varnn.model.forecast import Forecast, Forecaster
 from varnn.model.forecast.rows import coming_inputs, coming_times
@@ -51,23 +51,6 @@ def forecast(
             "this model was fitted for one row ahead. Fit with horizon=..., or use method='iterate'."
         )
     return forecaster.forecast(fitted.matched(panel), horizon=steps, inputs=inputs, interval=interval)
-
-
-def rows_kept(fitted: Fitted) -> Panel:
-    """Last rows of each training series."""
-    last_rows = fitted.last_rows
-    if not last_rows:
-        raise DataError("this model keeps no training rows to go on from: give the rows so far.")
-    times = [one.time for one in last_rows.values()]
-    return Panel(
-        inputs=np.concatenate([one.inputs for one in last_rows.values()]),
-        target=np.concatenate([one.target for one in last_rows.values()]),
-        starts=np.cumsum([0, *(len(one.target) for one in last_rows.values())]),
-        ids=tuple(last_rows),
-        input_names=fitted.input_names,
-        target_name=fitted.target_name,
-        time=None if any(one is None for one in times) else np.concatenate([*times]),
-    )
 
 
 def _iterated(fitted: Fitted, panel: Panel, steps: int, inputs: Any) -> Forecast:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from varnn._types import FloatArray
-from varnn.data.panel import Panel
+from varnn.data.categories import source_columns
+from varnn.data.panel import from_columns
 from varnn.data.tables import Reading, collected
 from varnn.errors import DataError
 from varnn.model.fitted import Fitted
@@ -58,9 +59,15 @@ def predict_frame(
     # Rows that repeat a time would be left out, and each row is to have its prediction.
     used = ("missing",) if time is None else ("missing", "time_format", "time_zone", "sort")
     before = {name: one for name, one in fitted.training.reading.items() if name in used}
-    panel = Panel.from_frame(
-        frame, target=target, time=time, series=series, inputs=fitted.input_names, **before
+    reading = Reading(
+        target=target,
+        time=time,
+        series=series,
+        inputs=source_columns(fitted.input_names, fitted.categories),
+        categories=fitted.categories,
+        **before,
     )
+    panel = from_columns({name: table[name] for name in table.columns}, reading).logged()
     found = _columns(model.predict(panel, interval=interval), interval)
     kept = list(dict.fromkeys(one for one in (*times, series, target) if one is not None))
     taken = [one for one in kept if one in found]

@@ -58,6 +58,7 @@ _DETAILS: dict[str, Rule] = {
         f"'auto' or a number from {LEAST_FORGETTING} to below 1",
         either(choice("auto"), _FORGETTING).holds,
     ),
+    "positive": Rule("true, false or 'auto'", either(flag, choice("auto")).holds),
     "max_rows": optional(whole(1)),
     "engine": text,  # names are those of the registry, which a fit asks: it needs torch
 }

@@ -37,8 +37,11 @@ class Details:
     gradient_clip : float or None, default=1.0
         Longest gradient allowed.
     forgetting : float or "auto", default="auto"
-        Weight that a label keeps with each one after it while the readout learns on, from 0.9 to below 1;
-        "auto" is 0.9999 and 0.999 side by side, and who is right counts more.
+        Weight that a label keeps with each one after it while the readout goes on learning, from 0.9 to below
+        1; "auto" has two readouts, of 0.9999 and 0.999.
+    positive : bool or "auto", default="auto"
+        Whether the target cannot be negative: predictions and bounds then stop at zero, until a label of the
+        series is below it. "auto" takes that from the labels.
     max_rows : int or None, default=2_000_000
         Latest rows to learn from, about so many over all series: more would cost memory and time for
         little. None takes all of them.
@@ -65,6 +68,7 @@ class Details:
     weight_ema: float = 0.99
     gradient_clip: float | None = 1.0
     forgetting: float | Literal["auto"] = "auto"
+    positive: bool | Literal["auto"] = "auto"
     max_rows: int | None = defaults.MAX_ROWS
     engine: str = "auto"
 
@@ -102,6 +106,7 @@ _PUBLISHED = Details(
     patience=50,
     weight_ema=0.0,
     gradient_clip=None,
+    positive=False,
     max_rows=None,
 )
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from varnn._types import FloatArray
+from varnn.data.categories import source_columns
 from varnn.data.odd_input import unmasked
-from varnn.data.panel import Panel, default_names
+from varnn.data.panel import Panel, default_names, from_columns
 from varnn.data.preparation import split_in_time
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError
@@ -95,6 +97,10 @@ def panel_from(
     if X is None:
         return _without_inputs(estimator, y, series, fitting=fitting, target_name=target_name)
     X = _without_dates(X)
+    table = _table_of_texts(estimator, X, fitting=fitting)
+    if table is not None:
+        labels = np.full(len(table), np.nan) if y is None else _labels(y, len(table))
+        return _with_labels(estimator, table, labels, series, fitting=fitting, target_name=target_name)
     try:
         checked = validate_data(
             estimator,
@@ -152,6 +158,32 @@ def _without_dates(X: Any) -> Any:
         if dates:
             raise DataError(f"inputs must be numbers; column {dates[0]!r} of X holds times. {_A_TIME}")
     return X
+
+
+def _table_of_texts(estimator: Any, X: Any, *, fitting: bool) -> Panel | None:
+    """Read a frame with texts among its inputs; None if it has none, or the model knows of none."""
+    if not hasattr(type(X), "columns"):
+        return None
+    known = None if fitting else getattr(estimator.fitted_, "categories", {})
+    if not fitting and not known:
+        return None
+    from varnn.data.tables import Reading, columns_of, holds_texts
+
+    columns = columns_of(X)
+    if known:
+        names = source_columns(estimator.fitted_.input_names, known)
+        return from_columns(columns, Reading(target=None, inputs=names, categories=known))
+    return from_columns(columns, Reading(target=None)).logged() if holds_texts(columns) else None
+
+
+def _with_labels(
+    estimator: Any, table: Panel, labels: FloatArray, series: RowSeries, *, fitting: bool, target_name: str
+) -> Panel:
+    """Give rows of a frame their labels and series; fitting, the estimator keeps the names of its inputs."""
+    names = table.input_names
+    panel = Panel.from_arrays(table.inputs, labels, series=series, input_names=names, target_name=target_name)
+    texts = None if table.texts is None else table.texts.at(panel.rows)
+    return panel_of(estimator, replace(panel, texts=texts, categories=table.categories), fitting=fitting)
 
 
 def _labels(y: Any, n_rows: int | None = None) -> FloatArray:
@@ -276,3 +308,8 @@ def seed_of(random_state: int | np.random.RandomState | None) -> int:
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def in_order(X: Any, panel: Panel, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values of rows as the rows came: those of a panel in its own order, others in that of X."""
+    return values if isinstance(X, Panel) else panel.in_caller_order(values)

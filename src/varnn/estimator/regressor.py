@@ -25,15 +25,17 @@ from varnn.estimator._fit import fit_rows
 from varnn.estimator._forecast import Method
 from varnn.estimator._settings import checked_details, plain_settings, with_details
 from varnn.estimator.details import NAMES, Details, pointing_to_details, published
-from varnn.estimator.input import RowSeries, panel_of, row_weights, take_names
+from varnn.estimator.input import RowSeries, in_order, panel_of, row_weights, take_names
 from varnn.model.expert_weights import ExpertWeights, expert_weights
 from varnn.model.forecast import Forecast
 from varnn.model.intervals import Interval
 from varnn.model.prediction import predict, predict_intervals, residual_memory
+from varnn.model.warm_start import rows_kept
 from varnn.network.cell import Variant
 from varnn.persistence import card, model_file
 from varnn.persistence.onnx.step import step
 from varnn.streaming.closed_loop import continue_from_training, say_once, without_labels
+from varnn.streaming.resume import Resume
 from varnn.streaming.stream import Stream
 
 if TYPE_CHECKING:
@@ -250,6 +252,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         *,
         series: RowSeries = None,
         interval: float | Sequence[float] | None = None,
+        resume: bool | None = None,
     ) -> Any:
         """Predict every row one step ahead, from labels before that row only; threads may share a model.
 
@@ -268,6 +271,10 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             Series of each row.
         interval : float or sequence of float or None, default=None
             Level, or levels, of intervals to give with the predictions, such as 0.9; needs labels.
+        resume : bool or None, default=None
+            Whether the rows follow the training rows: their first predictions then start from the last rows
+            of the same series that the model keeps, instead of from nothing. None goes by the times, if the
+            rows and the model have some.
 
         Returns
         -------
@@ -277,12 +284,12 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         """
         panel = self._panel(X, y, series)
         if interval is not None:
-            found = predict_intervals(self.fitted_, panel, interval)
-            return Interval(*(_in_order(X, panel, one) for one in found))
+            found = predict_intervals(self.fitted_, panel, interval, resume=resume)
+            return Interval(*(in_order(X, panel, one) for one in found))
         if without_labels(panel):
             say_once(self.fitted_)
-            return _in_order(X, panel, continue_from_training(self.fitted_, panel))
-        return _in_order(X, panel, predict(self.fitted_, panel))
+            return in_order(X, panel, continue_from_training(self.fitted_, panel))
+        return in_order(X, panel, predict(self.fitted_, panel, resume=resume))
 
     def predict_frame(
         self,
@@ -374,7 +381,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         >>> bool(np.abs(ahead.prediction - np.sin(np.arange(400, 404) / 4)).max() < 0.1)
         True
         """
-        panel = _forecast.rows_kept(self.fitted_) if X is None else self._panel(X, y, series)
+        panel = rows_kept(self.fitted_) if X is None else self._panel(X, y, series)
         return _forecast.forecast(
             self.fitted_,
             self.forecaster_,
@@ -399,31 +406,18 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     def innovations(self, X: Any, y: Any = None, *, series: RowSeries = None) -> FloatArray:
         """Label minus one-step prediction of every row, NaN where the label is missing; as ``predict``."""
         panel = self._panel(X, y, series)
-        return _in_order(X, panel, np.asarray(panel.target - predict(self.fitted_, panel)))
+        return in_order(X, panel, np.asarray(panel.target - predict(self.fitted_, panel)))
 
     def memory(self, X: Any, y: Any = None, *, series: RowSeries = None) -> npt.NDArray[np.float32]:
         """Residual memory that each row was predicted with, (n_rows, ensemble * memory_size)."""
         panel = self._panel(X, y, series)
-        return _in_order(X, panel, residual_memory(self.fitted_, panel))
+        return in_order(X, panel, residual_memory(self.fitted_, panel))
 
     def expert_weights(self, X: Any, y: Any = None, *, series: RowSeries = None) -> ExpertWeights:
-        """How much each expert counted in each prediction: ``names``, ``weights`` (n_rows, n_experts).
-
-        Rows are in the order that ``predict`` gives; see "Experts" in the documentation.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from varnn import VARNNRegressor
-        >>> X, y = np.random.default_rng(0).normal(size=(2, 200, 1))
-        >>> model = VARNNRegressor(epochs=1, hidden_size=4).fit(X, y[:, 0])
-        >>> names, weights = model.expert_weights(X, y[:, 0])
-        >>> names[:2], weights.shape
-        (('persistence', 'linear part'), (200, 6))
-        """
+        """How much each expert counted in each prediction; rows are in the order that ``predict`` gives."""
         panel = self._panel(X, y, series)
-        found = expert_weights(self.fitted_, panel)
-        return found._replace(weights=_in_order(X, panel, found.weights))
+        names, weights = expert_weights(self.fitted_, panel)
+        return ExpertWeights(names, in_order(X, panel, weights))
 
     def diagnose(self, X: Any, y: Any = None, *, series: RowSeries = None) -> Diagnosis:
         """Say what the innovations still hold, where they changed, and whether intervals covered."""
@@ -431,10 +425,20 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
         return diagnose_trace(PredictionTrace.of(self.fitted_, self._panel(X, y, series)))
 
-    def stream(self, n_series: int | None = None) -> Stream:
-        """Start predicting and observing one step at a time; see :class:`Stream`."""
+    def stream(self, n_series: int | None = None, *, resume: Resume = False) -> Stream:
+        """Start predicting and observing one step at a time; see :class:`Stream`.
+
+        Parameters
+        ----------
+        n_series : int or None, default=None
+            None for one series, else so many in step.
+        resume : bool, str or sequence of str, default=False
+            Whether the rows to come follow the training rows: the stream then starts from the last rows that
+            the model keeps. True where it keeps one series, or as many as there are; else the name of the
+            series, or of each.
+        """
         check_is_fitted(self, "fitted_")
-        return Stream(self, n_series)
+        return Stream(self, n_series, resume=resume)
 
     def save(self, path: str | Path) -> None:
         """Write one ``.varnn`` file; :func:`varnn.load` reads it, with or without torch installed."""
@@ -491,8 +495,3 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _in_order(X: Any, panel: Panel, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values of rows as the rows came: those of a panel in its own order, others in that of X."""
-    return values if isinstance(X, Panel) else panel.in_caller_order(values)

@@ -15,6 +15,7 @@ import numpy as np
 
 from varnn._types import DoubleArray
 from varnn.baselines.forecasts import IteratedARX, persistence_ahead, seasonal_ahead
+from varnn.data.categories import spelt_out
 from varnn.data.panel import Panel
 from varnn.data.sampling import seconds_per_row
 from varnn.errors import ConfigError, require
@@ -158,7 +159,7 @@ def backtest(
                 parts.train,
                 parts.validation,
                 horizon=horizon,
-                known_inputs=known_inputs,
+                known_inputs=spelt_out(known_inputs, parts.train.categories),
                 one_step=False,
                 seed=seed,
                 on_epoch=on_epoch,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, get_args
 
@@ -18,12 +18,13 @@ import numpy as np
 from varnn import baselines
 from varnn._types import BoolArray, FloatArray
 from varnn.data import allocator
+from varnn.data.leaks import tell_leaks
 from varnn.data.panel import Panel
 from varnn.data.rules import whole
 from varnn.errors import ConfigError, DataError, check_choice
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.metrics import DEFAULT, check_names, mse, of_intervals
-from varnn.evaluation.protocols import Parts, ProtocolName, cut, rolling
+from varnn.evaluation.protocols import Parts, ProtocolName, cut, matched, rolling
 from varnn.evaluation.scores import Comparison, Predicted, Score, TestBlock, score_blocks
 from varnn.model.intervals import check_levels
 from varnn.network.cell import VARIANTS
@@ -137,6 +138,7 @@ def compare(
     level = float(levels[0])
     bounded = any(of_intervals(one) for one in asked)
     cuts = _cuts(panel, protocol, origins, parts)
+    tell_leaks([one.train for one in cuts])
     blocks = [_block(one) for one in cuts]
     scores: list[Score] = []
     kept: dict[str, Model] = {}
@@ -202,7 +204,11 @@ class _OneStep:
 
 # Models that draw nothing: those that take no seed, and boosting, which draws only to bin many rows.
 DETERMINISTIC = frozenset(
-    {"narx-gbm", *(name for name in baselines.NAMES if "random_state" not in baselines.options(name))}
+    {
+        "narx-gbm",
+        "seasonal-gbm",
+        *(name for name in baselines.NAMES if "random_state" not in baselines.options(name)),
+    }
 )
 
 
@@ -234,7 +240,7 @@ def _predicted(block: TestBlock, model: Model, level: float | None) -> Predicted
 def _cuts(panel: Panel, protocol: ProtocolName, origins: int, parts: Parts | None) -> list[Parts]:
     check_choice("protocol", protocol, get_args(ProtocolName))
     if origins == 1:
-        return [cut(panel, protocol) if parts is None else _matched(parts)]
+        return [cut(panel, protocol) if parts is None else matched(parts)]
     if parts is not None or protocol == "paper":
         what = "a cut of your own" if parts is not None else "the paper's protocol"
         raise ConfigError(
@@ -242,13 +248,6 @@ def _cuts(panel: Panel, protocol: ProtocolName, origins: int, parts: Parts | Non
             f"got origins={origins}. Leave one of the two out."
         )
     return rolling(panel, origins)
-
-
-def _matched(parts: Parts) -> Parts:
-    """Bring the inputs of all parts into the order of those to learn from."""
-    names = parts.train.input_names
-    others = {one: getattr(parts, one) for one in ("validation", "test", "lead_in")}
-    return replace(parts, **{one: part.with_inputs(names, f"{one} rows") for one, part in others.items()})
 
 
 def _named(models: Any) -> list[tuple[str, Callable[[int], Model]]]:

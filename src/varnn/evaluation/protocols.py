@@ -6,14 +6,14 @@ exists to compare with the paper's tables, and its scores are optimistic. Rollin
 cut made several times, further along the rows each time.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from varnn.data.panel import Panel
-from varnn.data.preparation import split_in_time
+from varnn.data.preparation import split_in_time, with_learnt_inputs
 from varnn.data.windows import window_ends
 from varnn.errors import ConfigError, DataError, check_choice
 
@@ -148,4 +148,15 @@ def checked(parts: Parts) -> Parts:
                 f"each part of a split needs rows with a known target; the {name} part has none. "
                 "Give more rows with a label; of rolling origins, fewer."
             )
-    return parts
+    return parts if parts.train.texts is None else matched(parts)
+
+
+def matched(parts: Parts) -> Parts:
+    """Bring the inputs of all parts into the order of those to learn from, which decide on categories."""
+    train = with_learnt_inputs(parts.train, parts.train)
+    others = {one: getattr(parts, one) for one in ("validation", "test", "lead_in")}
+    return replace(
+        parts,
+        train=train,
+        **{one: part.with_inputs(train.input_names, f"{one} rows") for one, part in others.items()},
+    )

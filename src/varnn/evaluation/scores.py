@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from varnn._types import BoolArray, DoubleArray, FloatArray
 from varnn.baselines.forecasts import persistence_ahead
+from varnn.data.leaks import exact_leak
 from varnn.evaluation import metrics
 from varnn.evaluation.metrics import DEFAULT
 from varnn.evaluation.protocols import Parts
@@ -96,6 +97,11 @@ class Comparison:
     def cuts(self) -> list[Parts]:
         """Every cut, one per origin."""
         return [self.parts, *self.later]
+
+    @property
+    def leak(self) -> str | None:
+        """Which inputs determine the target of their own row, in words, at any origin; None if none do."""
+        return next((leak for one in self.cuts if (leak := exact_leak(one.train)) is not None), None)
 
     @property
     def n_series(self) -> int:

@@ -13,7 +13,9 @@ from varnn.model.fitted import Fitted
 from varnn.model.prediction import predict_chunks, rows_scored
 
 LATEST = 20_000  # training rows that gains are learnt from, and validation rows that first weights are
-_UNIFORM = 0.2  # of the first weights is the same for all: validation rows do not know everything
+_EVIDENCE = 100.0  # independent rows that validation rows count as, at most: models were chosen on them
+_ROWS_EACH = 4.0  # of which each takes so many
+_UNIFORM = 0.05  # of the first weights is the same for all: validation rows do not know everything
 
 
 def learn_experts(
@@ -36,19 +38,29 @@ def learn_experts(
     labels = joined.target
     known = ~np.isnan(labels) if own is None else own & ~np.isnan(labels)
     model = replace(fitted, experts=experts)
-    predictions, weights = np.empty(len(joined)), np.zeros(len(experts.prior))
-    plain = np.empty(len(joined))
-    for chunk in predict_chunks(model, joined):
+    predictions, plain, squares = np.empty(len(joined)), np.empty(len(joined)), np.zeros(len(experts.prior))
+    for chunk in predict_chunks(model, joined, own=own):
         if chunk.followed is not None:
-            weights += chunk.followed.weights[known[chunk.rows]].sum(axis=0)
+            errors = (labels[chunk.rows, None] - chunk.followed.experts)[known[chunk.rows]]
+            with np.errstate(over="ignore"):
+                squares += np.square(errors).sum(axis=0)
         predictions[chunk.rows] = chunk.prediction
         plain[chunk.rows] = chunk.linear + chunk.correction
     noise = _mean_square(labels - predictions, known)
     scaled = _mean_square(labels - plain, known) / fitted.pipeline.scaling.target_scale**2
     prior = experts.prior
     if validation is not None and known.any():
-        prior = (1 - _UNIFORM) * weights / weights.sum() + _UNIFORM * prior
+        prior = (1 - _UNIFORM) * _believed(squares, int(known.sum())) + _UNIFORM * prior
     return replace(fitted, experts=_with_noise(replace(experts, prior=prior, noise=noise), scaled))
+
+
+def _believed(squares: DoubleArray, rows: int) -> DoubleArray:
+    """Weights by the likelihood of Gaussian errors, tempered: (K,) sums of squares -> (K,)."""
+    evidence = min(rows / _ROWS_EACH, _EVIDENCE)
+    tiny = np.finfo(np.float64).tiny
+    ratios = np.minimum(squares, 1e300) + tiny
+    weights = (ratios.min() / ratios) ** (evidence / 2)
+    return np.asarray(weights / weights.sum())
 
 
 def relearn_experts(fitted: Fitted, before: Fitted, rows: Panel) -> Fitted:

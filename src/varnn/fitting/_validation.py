@@ -47,7 +47,7 @@ class Review(NamedTuple):
         found, filled = np.empty((3, len(joined))), 0
         names = () if fitted.experts is None else fitted.experts.names
         sums, count = np.zeros(len(names)), 0
-        for chunk in predict_chunks(fitted, joined, keep_hidden=most > 0):
+        for chunk in predict_chunks(fitted, joined, keep_hidden=most > 0, own=own):
             found[:, chunk.rows] = chunk.linear, chunk.correction, chunk.prediction
             if chunk.followed is not None:
                 errors = joined.target[chunk.rows, None] - chunk.followed.experts

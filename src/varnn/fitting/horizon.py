@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import DoubleArray
+from varnn.data.context import preceded
 from varnn.data.panel import Panel
 from varnn.fitting import _candidates
 from varnn.fitting._candidates import stacked
@@ -15,7 +16,7 @@ from varnn.fitting._procedure import Train
 from varnn.fitting._shrinkage import shrinkage_of
 from varnn.fitting.settings import Settings
 from varnn.model.fitted import Fitted
-from varnn.model.forecast.direct import DirectPart, HorizonFeatures
+from varnn.model.forecast.direct import CHANGES, DirectPart, HorizonFeatures
 from varnn.model.forecast.forecaster import Forecaster
 from varnn.model.forecast.rows import columns_of, inputs_known_before, refuse_too_far, targets_ahead
 from varnn.model.intervals import CalibrationRows, HorizonBands
@@ -106,8 +107,9 @@ class Horizon:
             if not first.history:  # it was not got to
                 errors.append(np.inf)
                 continue
-            tried = self.assemble(candidate, [first]).historical_forecasts(self.validation)
-            squares = np.square(outcomes - tried)[:, known]
+            model = self.assemble(candidate, [first])
+            joined, own = preceded(self.validation, self.training, model.reach)
+            squares = np.square(outcomes - model.historical_forecasts(joined)[own])[:, known]
             errors.append(float(np.mean(np.nanmean(squares, axis=0))))
         return errors
 
@@ -128,7 +130,8 @@ class Horizon:
         """Choose the shrinkage of each head, and learn how far off forecasts are."""
         if self.validation is None:
             return model
-        residuals, parts = _outcomes(self.validation, self.horizon), model.parts(self.validation)
+        joined, own = preceded(self.validation, self.training, model.reach)
+        residuals, parts = _outcomes(self.validation, self.horizon), model.parts(joined).rows(own)
         residuals -= parts.linear_predictions
         shrinkage = np.ones(self.horizon)
         for index, (corrections, left) in enumerate(zip(parts.added.T, residuals.T, strict=True)):
@@ -150,9 +153,7 @@ class Horizon:
         """Train the network again on other rows; its linear models and its pipeline stay."""
         pipeline, shown = model.network.pipeline, inputs_known_before(rows.latest(self.most), self.known)
         prepared = pipeline.rows(shown)
-        features = HorizonFeatures.of(
-            shown, prepared, self.known, use_inputs=pipeline.use_inputs, mean=model.direct.mean
-        )
+        features = HorizonFeatures.of(shown, prepared, self.known, pipeline, mean=model.direct.mean)
         cell, ahead = model.network.architecture, Ahead(_linear_residuals(model.direct, features), None)
         trained = train(
             [
@@ -166,14 +167,13 @@ class Horizon:
         self, plain: _candidates.Candidate, shown: Panel, later: Panel | None, mean: float
     ) -> HorizonCandidate:
         """Fit the linear models of a candidate."""
-
-        def features(panel: Panel, prepared: Panel) -> HorizonFeatures:
-            use_inputs = plain.pipeline.use_inputs
-            return HorizonFeatures.of(panel, prepared, self.known, use_inputs=use_inputs, mean=mean)
-
-        seen, unseen = features(shown, plain.training), None
-        if later is not None and plain.validation is not None:
-            unseen = features(later, plain.validation)
+        pipeline, unseen = plain.pipeline, None
+        seen = HorizonFeatures.of(shown, plain.training, self.known, pipeline, mean=mean)
+        if later is not None:
+            joined, own = preceded(later, shown, max(CHANGES + 1, pipeline.reach))
+            unseen = HorizonFeatures.of(
+                joined, pipeline.rows(joined), self.known, pipeline, mean=mean, own=own
+            )
         direct = DirectPart.fit(seen, unseen, self.horizon)
         ahead = Ahead(
             _linear_residuals(direct, seen), None if unseen is None else _linear_residuals(direct, unseen)
@@ -183,12 +183,13 @@ class Horizon:
 
 
 def _linear_residuals(direct: DirectPart, features: HorizonFeatures) -> npt.NDArray[np.float32]:
-    """What the linear models leave to the network's heads, scaled: (N, H - 1)."""
+    """What the linear models leave to the network's heads of its own rows, scaled: (N, H - 1)."""
     horizon = 1 + len(direct.scales)
-    residuals = np.empty((len(features.panel), horizon - 1), np.float32)
-    for rows in features.chunks(np.arange(len(residuals))):
+    residuals, done = np.empty((len(features.own_rows), horizon - 1), np.float32), 0
+    for rows in features.chunks(features.own_rows):
         wanted = targets_ahead(features.panel, horizon, rows)
-        residuals[rows] = (wanted - direct.linear_predictions(features, rows)) / direct.scales
+        left = (wanted - direct.linear_predictions(features, rows)) / direct.scales
+        residuals[done : done + len(rows)], done = left, done + len(rows)
     return residuals
 
 

@@ -43,6 +43,7 @@ class Settings:
     peers: bool
     adapt: Literal["constant-gain"] | None
     forgetting: float | Literal["auto"]
+    positive: bool | Literal["auto"]
     intervals: bool | str
     scale: Scale
     fill: Fill

@@ -135,9 +135,8 @@ def fit(
             stages.left_out.append("looks one row ahead only")
     if fitted is not None:
         if forecaster is not None:
-            fitted = replace(
-                fitted, last_rows=last_rows_of(everything, fitted.pipeline, forecaster.rows_kept)
-            )
+            kept = max(fitted.reach, forecaster.rows_kept)
+            fitted = replace(fitted, last_rows=last_rows_of(everything, fitted.pipeline, kept))
         fitted = stages.recorded(fitted)
     return fitted, forecaster
 

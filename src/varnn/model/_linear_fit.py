@@ -209,7 +209,6 @@ def _moments_of(rows: _Rows, layout: _Layout, *, begun: int) -> Moments:
         chosen = np.flatnonzero(learnt)
         for begin in range(0, len(chosen), _ROWS_AT_ONCE):
             some = chosen[begin : begin + _ROWS_AT_ONCE]
-            level = labels.last[some].clip(layout.low, layout.high)
-            regressors = form.regressors(here, labels, some, level)
+            regressors = form.regressors(here, labels, some, layout.low, layout.high)
             moments.add(regressors, here.target[some] - labels.last[some])
     return moments

@@ -35,8 +35,8 @@ import numpy.typing as npt
 from varnn._types import BoolArray, DoubleArray, IntArray
 
 LEAST_FORGETTING = 0.9  # a memory of ten rows
-_LEAK = 0.9998  # what was learnt from a row fades over five thousand
-_BOUND = 5.0  # errors beyond so many standard deviations count as so many
+LEAK = 0.9998  # what was learnt from a row fades over five thousand
+BOUND = 5.0  # errors beyond so many standard deviations count as so many
 _ROWS_AT_ONCE = 32  # that are gone through together: fewer take longer, and more too
 _RIDGE = 1e-3  # on the second moments, relative to their mean: some features are hardly ever there
 
@@ -95,7 +95,7 @@ class Adapter:
         self.adaptation = adaptation
         self.change = np.zeros((len(adaptation.forgetting), members, n_series, size))  # d
         self._steps = 1 - np.array(adaptation.forgetting)[:, None, None]  # s: (R, 1, 1)
-        self._bound = _BOUND * adaptation.noise**0.5
+        self._bound = BOUND * adaptation.noise**0.5
         self._members = members
         self._features = np.ones((members, n_series, size))
         self._outputs = np.zeros((members, n_series))
@@ -114,7 +114,7 @@ class Adapter:
         """Learn from the targets (n,) of the rows last corrected; NaN teaches nothing."""
         missing = np.isnan(targets)
         steps: Any = self._steps
-        leak: Any = _LEAK
+        leak: Any = LEAK
         if missing.any():
             if missing.all():
                 return
@@ -162,7 +162,7 @@ class Adapter:
         directions = phi @ self.adaptation.gain[:, None]  # q
         products = phi @ directions.swapaxes(-1, -2)  # (E, n, B, B): phi_t' q_j
         sizes = np.diagonal(products, axis1=-2, axis2=-1)
-        kept, left = _fading(known, _LEAK)
+        kept, left = _fading(known, LEAK)
         faded = left[:, :-1] * products
         corrections = np.empty((len(self._steps), *targets.shape))
         for index, step in enumerate(self._steps.ravel()):

@@ -32,12 +32,17 @@ import numpy as np
 
 from varnn._types import DoubleArray, IntArray
 
-DISCOUNT = 0.999  # a row counts for a third after a thousand rows
+DISCOUNT = 0.998  # a row counts for a third after five hundred rows
 RATES = np.array([1 / 8, 1 / 32, 1 / 128])  # h
-_MOST = 0.5 / RATES[0]  # size of r_k in a row
-_TRACKED = 0.998  # memory of the mean square of errors
-_JUMP = 25.0  # times that mean square: a larger square counts as so much
-_LEAST = 1e-12  # of the mean square at the start: errors never get smaller than nothing
+MOST = 0.5 / RATES[0]  # size of r_k in a row
+TRACKED = 0.998  # memory of the mean square of errors
+JUMP = 25.0  # times that mean square: a larger square counts as so much
+LEAST = 1e-12  # of the mean square at the start: errors never get smaller than nothing
+
+
+def scale_column(experts: int) -> int:
+    """Column of a state that is the mean square of errors lately, of so many experts."""
+    return experts * len(RATES)
 
 
 class Aggregator:
@@ -68,7 +73,7 @@ class Aggregator:
         self.prior = prior
         self.scores = np.zeros((n_series, len(prior), len(RATES)))  # u
         self.scale = np.full(n_series, noise)  # mean square of errors lately
-        self._least = _LEAST * noise
+        self._least = LEAST * noise
         self._start = prior[:, None] * RATES  # (K, J)
         self._experts = np.zeros((n_series, len(prior)))
         self._combined = np.zeros(n_series)
@@ -105,12 +110,12 @@ class Aggregator:
         with np.errstate(over="ignore", invalid="ignore"):  # of errors beyond all bounds
             regrets = 2 * (errors / self.scale)[:, None] * apart
             largest = np.maximum.reduce(np.abs(regrets), axis=1, keepdims=True)
-            regrets *= _MOST / np.maximum(largest, _MOST)
+            regrets *= MOST / np.maximum(largest, MOST)
             steps = np.where(np.isfinite(regrets), regrets, 0.0)[:, :, None] * RATES
-            squares = np.minimum(np.square(errors), _JUMP * self.scale)
+            squares = np.minimum(np.square(errors), JUMP * self.scale)
         scores = DISCOUNT * self.scores
         scores += steps - np.square(steps)
-        scale = _TRACKED * self.scale + (1 - _TRACKED) * squares
+        scale = TRACKED * self.scale + (1 - TRACKED) * squares
         np.maximum(scale, self._least, out=scale)
         if missing.any():
             scores = np.where(missing[:, None, None], self.scores, scores)

@@ -13,7 +13,17 @@ from varnn.model.prediction import predict_chunks
 
 
 class ExpertWeights(NamedTuple):
-    """How much each expert counts in the prediction of each row: N rows, K experts."""
+    """How much each expert counts in the prediction of each row: N rows, K experts.
+
+    Examples
+    --------
+    >>> from varnn import VARNNRegressor
+    >>> X, y = np.random.default_rng(0).normal(size=(2, 200, 1))
+    >>> model = VARNNRegressor(epochs=1, hidden_size=4).fit(X, y[:, 0])
+    >>> names, weights = model.expert_weights(X, y[:, 0])
+    >>> names[0], weights.shape == (200, len(names)), weights.sum(axis=1).round(6).tolist() == [1.0] * 200
+    ('persistence', True, True)
+    """
 
     names: tuple[str, ...]  # K of them
     weights: DoubleArray  # (N, K): from 0 to 1, of sum 1 in each row

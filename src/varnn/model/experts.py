@@ -177,14 +177,17 @@ class LiveExperts:
         outputs = outputs.astype(np.float64)
         learnt = self.readout.correct(self._joined(hidden, standard), outputs)
         said = self._said(linear, followed, np.add.reduce(outputs, axis=0) / len(outputs), learnt)
-        return np.asarray(linear.predictions + self.aggregator.combine(said))
+        return np.asarray(linear.predictions + self.aggregator.combine(said) + linear.doubt)
 
-    def learn(self, targets: npt.NDArray[Any]) -> None:
-        """Take in the network's targets (n,) of the rows last predicted; NaN teaches nothing."""
+    def learn(self, targets: npt.NDArray[Any], residuals: DoubleArray) -> None:
+        """Take in the network's targets (n,) of the rows last predicted, and what the linear part left.
+
+        NaN teaches nothing.
+        """
         self.readout.learn(targets)
         if self.linear is not None:
             self.linear.learn(targets)
-        self.aggregator.learn(self.scaling.restore(targets))
+        self.aggregator.learn(residuals)
 
     def follow(
         self,
@@ -218,9 +221,9 @@ class LiveExperts:
             starts,
         )
         said = self._said(linear, followed, outputs.mean(axis=0, dtype=np.float64), learnt)
-        combined, weights = self.aggregator.follow(said, self.scaling.restore(targets), starts)
+        combined, weights = self.aggregator.follow(said, linear.residuals, starts)
         said += linear.predictions[:, None]
-        return Followed(linear.predictions + combined, said, weights)
+        return Followed(linear.predictions + combined + linear.doubt, said, weights)
 
     def _standard(self, linear: LinearRows) -> DoubleArray:
         regressors = linear.regressors

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn._types import FloatArray
+from varnn._types import FloatArray, IntArray
+from varnn.data.categories import Categories
 from varnn.data.panel import Panel
 from varnn.data.preparation import STANDARD_LIMIT, fill_gaps
 from varnn.data.sampling import seconds_per_row
@@ -53,8 +54,12 @@ class Fitted:
     shrinkage : float, default=1.0
         Factor of the network's output before it is added to the linear prediction, from 0 to 1; where
         nothing learns on.
+    positive : bool, default=False
+        Whether the target cannot be negative: predictions stop at zero (`varnn.model.floor`).
     label_range : tuple or None, default=None
         Smallest and largest label that was given to fit; None in files that do not know. See `labels_known`.
+    categories : mapping, optional
+        Columns of texts, and the categories of each that have an input; see `varnn.data.categories`.
     last_rows : dict, optional
         Last training rows of each series.
     training : TrainingRecord
@@ -70,9 +75,11 @@ class Fitted:
     experts: Experts | None = None
     calibrator: Calibrator | None = None
     shrinkage: float = 1.0
+    positive: bool = False
     label_range: tuple[float, float] | None = None
     time_name: str | None = None
     series_name: str | None = None
+    categories: Categories = field(default_factory=dict)
     last_rows: dict[str, LastRows] = field(default_factory=dict)
     training: TrainingRecord = field(default_factory=TrainingRecord)
 
@@ -128,6 +135,7 @@ class Fitted:
             self.architecture.as_dict(),
             self.window,
             self.shrinkage,
+            *([True] if self.positive else []),  # as before there were such
             self.pipeline.facts(),
             self.input_names,
             self.target_name,
@@ -146,16 +154,35 @@ class Fitted:
 
 
 def last_rows_of(panel: Panel, pipeline: FeaturePipeline, rows: int) -> dict[str, LastRows]:
-    """Keep the last rows of each series, gaps in their inputs filled."""
+    """Keep the last rows of each series, gaps in their inputs filled; the first has the last label known."""
     filled = fill_gaps(panel, pipeline.fill, pipeline.initial_inputs)
     time = filled.time if has_times(filled.time) else None
-    return {
-        name: LastRows(
-            inputs=filled.inputs[last - kept : last].copy(),
-            target=filled.target[last - kept : last].copy(),
-            time=None if time is None else time[last - kept : last].copy(),
+    first = np.maximum(filled.starts[1:] - rows, filled.starts[:-1])
+    last_rows = {}
+    for name, begin, end, label in zip(
+        filled.ids, first, filled.starts[1:], labels_up_to(filled, first), strict=True
+    ):
+        target = filled.target[begin:end].copy()
+        target[:1] = label
+        last_rows[name] = LastRows(
+            inputs=filled.inputs[begin:end].copy(),
+            target=target,
+            time=None if time is None else time[begin:end].copy(),
         )
-        for name, last, kept in zip(
-            filled.ids, filled.starts[1:], np.minimum(filled.lengths, rows), strict=True
-        )
-    }
+    return last_rows
+
+
+def labels_up_to(panel: Panel, rows: IntArray) -> FloatArray:
+    """Last label known up to one row of each series, with its own: (S,); NaN where there is none.
+
+    Examples
+    --------
+    >>> labels_up_to(Panel.from_arrays(None, [1.0, None, None, 4.0]), np.array([2])).tolist()
+    [1.0]
+    """
+    labels = np.full(panel.n_series, np.nan, panel.target.dtype)
+    for index, (begin, row) in enumerate(zip(panel.starts[:-1], rows, strict=True)):
+        known = ~np.isnan(panel.target[begin : row + 1])
+        if known.any():
+            labels[index] = panel.target[row - np.argmax(known[::-1])]
+    return labels

@@ -40,12 +40,14 @@ class LinearRows(NamedTuple):
 
     predictions: DoubleArray  # (n,)
     last: DoubleArray  # (n,): the last label before each
+    residuals: DoubleArray  # (n,): labels less the predictions
     regressors: DoubleArray | None = None  # (n, F); None unless asked for
+    doubt: DoubleArray | float = 0.0  # (n,): what to add to a prediction while the last label is in doubt
 
     def after(self, rows: int) -> "LinearRows":
         """Leave out the first rows."""
         regressors = None if self.regressors is None else self.regressors[rows:]
-        return LinearRows(self.predictions[rows:], self.last[rows:], regressors)
+        return LinearRows(self.predictions[rows:], self.last[rows:], self.residuals[rows:], regressors)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,22 +92,25 @@ class Form:
         listed.append(np.arange(inputs, inputs + smaller.n_inputs * (smaller.input_lags + 1)))
         return np.concatenate(listed)
 
-    def regressors(self, panel: Panel, labels: "Labels", rows: IntArray, level: DoubleArray) -> DoubleArray:
-        """Gather the regressors of some rows, whose last labels within bounds are ``level``: (B, F)."""
+    def regressors(
+        self, panel: Panel, labels: "Labels", rows: IntArray, low: float, high: float
+    ) -> DoubleArray:
+        """Gather the regressors of some rows, of labels that range from ``low`` to ``high``: (B, F)."""
         first = panel.first_rows[rows]
         found = np.zeros((len(rows), self.width))
-        found[:, 0] = level
+        found[:, 0] = labels.last[rows].clip(low, high)
         for lag in range(self.changes):
             earlier = rows - lag
             found[:, 1 + lag] = np.where(earlier >= first, labels.change[np.maximum(earlier, 0)], 0)
         column = 1 + self.changes
         for period in self.periods:
-            past = np.maximum(rows - period, 1)
-            then, before, earlier, after = (labels.known[past + apart] for apart in (0, -1, -2, 1))
             there = rows - first >= period + 2
+            past = np.where(there, rows - period, 0)
+            then, before, earlier = (labels.known[np.maximum(past - apart, 0)] for apart in (0, 1, 2))
+            after = labels.known[np.where(there, past + 1, 0)]
             past_labels = (then - before, before - earlier, after - then, then - labels.last[rows])
             for offset, values in enumerate(past_labels):
-                found[:, column + offset] = np.where(there, values, 0)
+                found[:, column + offset] = np.where(there, values, 0).clip(low - high, high - low)
             column += SEASONAL
         if self.input_lags >= 0 and self.n_inputs:
             now = panel.inputs[rows]
@@ -124,10 +129,10 @@ class Labels(NamedTuple):
     known: DoubleArray  # the last one known up to the row, with its own
 
     @classmethod
-    def of(cls, panel: Panel, mean: float) -> "Labels":
-        """Take a panel's; before a series' first label ``mean`` stands in."""
+    def of(cls, panel: Panel, mean: float, largest: float = np.inf) -> "Labels":
+        """Take a panel's, and changes up to a size; before a series' first label ``mean`` stands in."""
         last, change, _ = last_labels(panel, mean)
-        return cls(last, change, np.where(np.isnan(panel.target), last, panel.target))
+        return cls(last, change.clip(-largest, largest), np.where(np.isnan(panel.target), last, panel.target))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -148,6 +153,8 @@ class LinearPart:
         The penalty it was fitted with.
     input_low, input_high : array or None, default=None
         Bounds of the inputs: (D,); None in files from before there were any.
+    largest_change : float, default=1e100
+        Size of a change of the label that larger ones count as: a shift of the level is no trend.
     periods, of_seasons : array
         Seasons in rows, (P,), and the coefficients s of each: (P, 4).
 
@@ -170,6 +177,7 @@ class LinearPart:
     ridge: float = 0.0
     input_low: DoubleArray | None = None
     input_high: DoubleArray | None = None
+    largest_change: float = 1e100
     periods: DoubleArray = field(default_factory=lambda: np.empty(0))
     of_seasons: DoubleArray = field(default_factory=lambda: np.empty((0, SEASONAL)))
 
@@ -210,17 +218,16 @@ class LinearPart:
 
     def rows(self, panel: Panel, *, regressors: bool = False) -> LinearRows:
         """Predict every row, from labels before it and inputs up to it; give the regressors if asked for."""
-        labels, seen = Labels.of(panel, self.mean), self.within_bounds(panel)
-        level = labels.last.clip(self.low, self.high)
+        labels, seen = Labels.of(panel, self.mean, self.largest_change), self.within_bounds(panel)
         predictions = labels.last + self.constant
         kept = np.empty((len(panel), self.form.width)) if regressors else None
         for begin in range(0, len(panel), _ROWS_AT_ONCE):
             some = np.arange(begin, min(begin + _ROWS_AT_ONCE, len(panel)))
-            found = self.form.regressors(seen, labels, some, level[some])
+            found = self.form.regressors(seen, labels, some, self.low, self.high)
             predictions[some] += found @ self.weights
             if kept is not None:
                 kept[some] = found
-        return LinearRows(predictions, labels.last, kept)
+        return LinearRows(predictions, labels.last, panel.target - predictions, kept)
 
     def predict(self, panel: Panel) -> DoubleArray:
         """Predict every row, from labels before it and inputs up to it: (N,)."""
@@ -232,7 +239,8 @@ class LinearPart:
         Returns
         -------
         panel
-            The target less the linear predictions, and two more inputs: last label and step.
+            The target less the linear predictions, missing where that is larger than any change could be;
+            and two more inputs: last label and step.
         rows
             What has to be added to a prediction of that target, and what it was made from.
         """
@@ -240,7 +248,7 @@ class LinearPart:
         residual = replace(
             panel,
             inputs=np.column_stack([panel.inputs, rows.last, rows.predictions - rows.last]),
-            target=panel.target - rows.predictions,
+            target=within(rows.residuals, self.largest_change),
             input_names=(*panel.input_names, *ADDED_INPUTS),
         )
         return residual, rows
@@ -254,7 +262,8 @@ class LinearStream:
         self.rows = 0  # observed so far
         self.last = np.full(n_series, part.mean)
         self.known = np.zeros(n_series, dtype=bool)  # whether ``last`` is a label yet
-        self.changes = np.zeros((n_series, max(1, form.changes)))  # of the label, the latest first
+        self.change = np.zeros(n_series)  # of the label
+        self.changes = np.zeros((n_series, form.changes))  # up to a size, the latest first
         self.regressors = np.zeros((n_series, form.width))  # of the row last asked for
         self._past = np.zeros((n_series, max(form.input_lags, 0), form.n_inputs))  # inputs, the latest first
         self._now = np.zeros((n_series, form.n_inputs))
@@ -262,16 +271,11 @@ class LinearStream:
         self._labels = np.full((n_series, max((one + 2 for one in form.periods), default=0)), part.mean)
         self._inputs = 1 + form.changes + SEASONAL * len(form.periods)  # column at which they begin
 
-    @property
-    def change(self) -> DoubleArray:
-        """How the last label changed: (n,)."""
-        return self.changes[:, 0]
-
     def predict(self, inputs: FloatArray) -> DoubleArray:
         """Predict the rows with these inputs (n, D): (n,); may be asked any number of times."""
         part, form, found, last = self.part, self.part.form, self.regressors, self.last
         np.minimum(np.maximum(last, part.low), part.high, out=found[:, 0])
-        found[:, 1 : 1 + form.changes] = self.changes[:, : form.changes]
+        found[:, 1 : 1 + form.changes] = self.changes
         for index, period in enumerate(form.periods):
             if self.rows >= period + 2:
                 found[:, 1 + form.changes + SEASONAL * index :][:, :SEASONAL] = self._season(period)
@@ -287,14 +291,17 @@ class LinearStream:
         """Regressors of one season: (n, 4)."""
         places = (self.rows - period + np.array([0, -1, -2, 1])) % self._labels.shape[1]
         then, before, earlier, after = self._labels[:, places].T
-        return np.column_stack([then - before, before - earlier, after - then, then - self.last])
+        found = np.column_stack([then - before, before - earlier, after - then, then - self.last])
+        span = self.part.high - self.part.low
+        return found.clip(-span, span)
 
     def observe(self, labels: FloatArray) -> None:
         """Take in the labels (n,) of the rows last asked for; NaN is missing."""
         there = ~np.isnan(labels)
-        change = np.where(there & self.known, labels - self.last, 0)
+        self.change = np.where(there & self.known, labels - self.last, 0)
+        largest = self.part.largest_change
         self.changes[:, 1:] = self.changes[:, :-1]
-        self.changes[:, 0] = change
+        self.changes[:, :1] = self.change.clip(-largest, largest)[:, None]
         if self._past.size:
             if self.rows:
                 self._past[:, 1:] = self._past[:, :-1]
@@ -315,6 +322,7 @@ class LinearStream:
                 np.full(n_series, float(self.rows)),
                 self.known,
                 self.last,
+                self.change,
                 self.changes,
                 self._past.reshape(n_series, -1),
                 self._labels,
@@ -324,12 +332,17 @@ class LinearStream:
     def restore(self, state: DoubleArray) -> None:
         """Take over what :meth:`state` gave."""
         n_series = len(self.last)
-        ends = np.cumsum([1, 1, 1, self.changes.shape[1], self._past[0].size])
-        rows, known, last, changes, past, labels = np.split(state, ends, axis=1)
+        ends = np.cumsum([1, 1, 1, 1, self.changes.shape[1], self._past[0].size])
+        rows, known, last, change, changes, past, labels = np.split(state, ends, axis=1)
         self.rows, self.known, self.last = int(rows[0, 0]), known[:, 0].astype(bool), last[:, 0].copy()
-        self.changes[...] = changes
+        self.change, self.changes[...] = change[:, 0].copy(), changes
         self._past[...] = past.reshape(n_series, *self._past.shape[1:])
         self._labels[...] = labels
+
+
+def within(residuals: DoubleArray, largest: float) -> DoubleArray:
+    """What the network is told of residuals: those larger than any change could be are missing."""
+    return np.where(np.abs(residuals) <= largest, residuals, np.nan)
 
 
 def last_labels(panel: Panel, mean: float) -> tuple[DoubleArray, DoubleArray, BoolArray]:

@@ -5,12 +5,18 @@ a broken sensor sent would spoil all three. Before any of them sees it, a label 
 that was taken ::
 
     |y_t - level| / rows between  <=  2 x largest change a row of the training labels      plausible
-    otherwise: missing, as far as later rows are concerned; but the third within twenty rows is taken
+    otherwise: missing, as far as later rows are concerned; but taken if it comes after another such label on
+    the same side, at least half as far off; and so is the third within twenty rows
 
-so that nothing of the training rows is ever left out, a glitch leaves no trace, and a shift of the level is
-followed two rows late. Such a shift shows that changes may be larger than they were: the bound rises to
-twice what it was, and halves every thousand rows until it is where it started. The first label of a series is
-compared with the range of the training labels.
+so that nothing of the training rows is ever left out, and a shift of the level is followed a row late. Such a
+shift shows that changes may be larger than they were: the bound rises to twice what it was, and halves every
+thousand rows until it is where it started. The first label of a series is compared with the range of the
+training labels.
+
+A label that was left out may be a glitch, or the first of a shift. Until the next label tells, predictions go
+a share of the way towards it: Laplace's rule of succession over the doubts that a series has had, so that a
+half is where it starts, and glitches soon leave no trace. What is too far off to be anything but a glitch
+gets no share.
 
 This is the rate-of-change test of sensor quality control [1]_, with confirmation. A Hampel filter [2]_, [3]_
 replaces a value that is far from the median of a window around it, in units of the window's median absolute
@@ -29,7 +35,7 @@ References
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,8 +46,11 @@ from varnn.data.panel import Panel
 TIMES = 2.0  # the largest change of the training labels: what is beyond is not plausible
 PATIENCE = 2  # labels that may be left out, if no more than
 LATELY = 20  # rows lie between one and the next: a third one is taken as it is
+AS_FAR = 0.5  # of the way of the label left out before it: one that is so far, on the same side, is taken
+FARTHEST = 16.0  # bounds: a label that is farther off gets no share of what is predicted next
 HALVING = 1000  # rows after which a bound that was raised is half as high
-FILTER_NUMBERS = 6  # of the state of a filter, for each series
+FILTER_NUMBERS = 9  # of the state of a filter, for each series
+FILTER_COUNTS = [1, 2, 3, 4, 5, 7, 8]  # which of them count something, or are a bound
 RANGES = 10.0  # of the training labels: a series may begin so far outside
 
 
@@ -91,54 +100,59 @@ class LabelFilter:
 
     def __call__(self, panel: Panel) -> Panel:
         """Mark labels that are not plausible as missing; without any, return the panel itself."""
-        left_out = self.left_out(panel)
-        if not left_out:
-            return panel
-        target = panel.target.copy()
-        target[left_out] = np.nan
-        return replace(panel, target=target)
+        return self.judged(panel).without(panel)
 
-    def left_out(self, panel: Panel) -> list[int]:
-        """List the rows of labels to leave out, the first one first.
+    def judged(self, panel: Panel) -> "Judged":
+        """Find the labels to leave out, and what that leaves in doubt.
 
         A row that is plausible after the raw label before it can only be left out if that one was, so
         that only rows that are not, and those right after them, have to be gone through one by one.
         """
         rows: list[int] = []
+        offsets: dict[int, float] = {}
         done, first, last = -1, 0, 0  # row up to which all is decided, and the series it is in
         grown, since = 0.0, 0  # the raised bound, and when it was
         left, out = 0, 0  # labels left out lately, and the last of them
+        stayed, gone = 0, 0  # doubts that turned out to be shifts, and glitches
         for suspect, before in self._suspects(panel):
             if suspect <= done:
                 continue
             if suspect >= last:
                 index = int(np.searchsorted(panel.starts, suspect, side="right"))
                 first, last = int(panel.starts[index - 1]), int(panel.starts[index])
-                grown, since, left, out = 0.0, first, 0, first
+                grown, since, left, out, stayed, gone = 0.0, first, 0, first, 0, 0
             place = before if before >= first else None
             level = 0.0 if place is None else float(panel.target[place])
+            doubted = np.nan
             for row in range(suspect, last):
                 label = float(panel.target[row])
+                if doubted == doubted:
+                    offsets[row] = _share(stayed, gone) * (doubted - level)
                 if label != label:
                     continue
                 size = 0.0 if place is None else abs(label - level) / (row - place)
+                bound = self.change
                 if place is None:
                     plausible = self.low <= label <= self.high
                 else:
-                    plausible = size <= max(self.change, float(_faded(grown, row - since)))
+                    bound = max(bound, float(_faded(grown, row - since)))
+                    plausible = size <= bound
                 done = row
                 if row - out > LATELY:
                     left = 0
+                again = place is not None and left > 0 and _as_far(label - level, doubted - level)
+                stayed, gone = stayed + (not plausible and again), gone + (plausible and doubted == doubted)
                 if plausible:
                     break
-                if left == PATIENCE:
+                if left == PATIENCE or again:
                     left = 0
                     if place is not None:
                         grown, since = TIMES * size, row
                     break
                 rows.append(row)
                 left, out = left + 1, row
-        return rows
+                doubted = label if place is not None and size <= FARTHEST * bound else np.nan
+        return Judged(rows, offsets)
 
     def _suspects(self, panel: Panel) -> Iterator[tuple[int, int]]:
         """Find rows whose label is not plausible after the one before it, and the row of that one."""
@@ -149,6 +163,31 @@ class LabelFilter:
             for index in np.flatnonzero(wild).tolist():
                 yield int(pairs.rows[index]), int(pairs.rows[index - 1]) if index else before
             before = int(pairs.rows[-1])
+
+
+class Judged(NamedTuple):
+    """What a filter says of the rows of a panel."""
+
+    left_out: list[int]  # rows whose labels are not plausible, the first one first
+    offsets: dict[int, float]  # by row: how far a prediction goes towards a label that is in doubt
+
+    def without(self, panel: Panel) -> Panel:
+        """Mark the labels left out as missing; without any, return the panel itself."""
+        if not self.left_out:
+            return panel
+        target = panel.target.copy()
+        target[self.left_out] = np.nan
+        return replace(panel, target=target)
+
+    def doubt(self, rows: slice) -> DoubleArray | float:
+        """Give the offsets of some rows: (n,), or 0 where there are none."""
+        found = [row for row in self.offsets if rows.start <= row < rows.stop] if self.offsets else []
+        if not found:
+            return 0.0
+        doubt = np.zeros(rows.stop - rows.start)
+        for row in found:
+            doubt[row - rows.start] = self.offsets[row]
+        return doubt
 
 
 class FilterStream:
@@ -168,6 +207,9 @@ class FilterStream:
         self.out = np.zeros(n_series)  # the row of the last of them
         self.grown = np.zeros(n_series)  # the raised bound
         self.since = np.zeros(n_series)  # the row it was raised at
+        self.doubted = np.full(n_series, np.nan)  # the label left out last, until the next one comes
+        self.stayed = np.zeros(n_series)  # doubts that turned out to be shifts
+        self.gone = np.zeros(n_series)  # and glitches
         self.rows = 0  # so far
         self.waiting = False  # whether the label before is missing in any series
 
@@ -184,9 +226,15 @@ class FilterStream:
         bounds = np.maximum(rule.change, _faded(self.grown, self.rows - self.since))
         fine = np.where(begun, sizes <= bounds, (rule.low <= labels) & (labels <= rule.high))
         left = np.where(self.rows - self.out > LATELY, 0, self.left)
-        taken = known & (fine | (left >= PATIENCE))
+        in_doubt = ~np.isnan(self.doubted)
+        again = begun & (left > 0) & _as_far(labels - self.last_taken, self.doubted - self.last_taken)
+        taken = known & (fine | (left >= PATIENCE) | again)
         left_out = known & ~taken
         shifted = taken & begun & ~fine
+        self.stayed += known & again & ~fine
+        self.gone += known & fine & in_doubt
+        near = begun & (sizes <= FARTHEST * bounds)
+        self.doubted = np.where(known, np.where(left_out & near, labels, np.nan), self.doubted)
         self.grown = np.where(shifted, TIMES * sizes, self.grown)
         self.since[shifted] = self.rows
         self.last_taken = np.where(taken, labels, self.last_taken)
@@ -196,16 +244,36 @@ class FilterStream:
         self.waiting = not taken.all()
         return np.where(taken, labels, np.nan)
 
+    @property
+    def doubt(self) -> DoubleArray | float:
+        """How far the next predictions go towards labels that are in doubt: (n,), or 0 for none."""
+        if not self.waiting:  # nearly always
+            return 0.0
+        offsets = _share(self.stayed, self.gone) * (self.doubted - self.last_taken)
+        return np.where(np.isnan(offsets), 0.0, offsets)
+
     def state(self) -> DoubleArray:
         """Return a copy of all that later labels are judged by: (n, FILTER_NUMBERS)."""
         ago = [self.rows - self.out, self.rows - self.since]
-        return np.column_stack([self.last_taken, self.waited, self.left, self.grown, *ago])
+        doubt = [self.doubted, self.stayed, self.gone]
+        return np.column_stack([self.last_taken, self.waited, self.left, self.grown, *ago, *doubt])
 
     def restore(self, state: DoubleArray) -> None:
         """Take over what :meth:`state` gave."""
-        self.last_taken, self.waited, self.left, self.grown, out, since = state.T.copy()
+        self.last_taken, self.waited, self.left, self.grown, out, since, *doubt = state.T.copy()
+        self.doubted, self.stayed, self.gone = doubt
         self.out, self.since, self.rows = -out, -since, 0
         self.waiting = bool(self.waited.any())
+
+
+def _share(stayed: Any, gone: Any) -> Any:
+    """Chance that a doubt is a shift, by how many were: Laplace's rule of succession."""
+    return (1 + stayed) / (2 + stayed + gone)
+
+
+def _as_far(way: Any, before: Any) -> Any:
+    """Whether a label is on the same side as one left out before it, and at least half as far off."""
+    return way * np.sign(before) >= AS_FAR * abs(before)
 
 
 def _faded(grown: float | DoubleArray, age: int | DoubleArray) -> DoubleArray:

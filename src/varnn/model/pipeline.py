@@ -11,7 +11,7 @@ The order is the same for a panel (:class:`FeaturePipeline`) and for one row at 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -25,8 +25,8 @@ from varnn.errors import DataError
 from varnn.model._fields import is_number
 from varnn.model._linear_fit import fit_linear, refit_linear
 from varnn.model.calendar import Cycle, calendar_inputs, calendar_names
-from varnn.model.linear import ADDED_INPUTS, LinearPart, LinearRows, LinearStream, last_labels
-from varnn.model.outliers import FilterStream, LabelFilter
+from varnn.model.linear import ADDED_INPUTS, LinearPart, LinearRows, LinearStream, last_labels, within
+from varnn.model.outliers import FilterStream, Judged, LabelFilter
 from varnn.model.peers import PEER_INPUTS, PEER_RESIDUAL, mean_of_others, mean_of_others_now
 
 _Part = TypeVar("_Part", Scaling, LinearPart, LabelFilter)
@@ -106,7 +106,7 @@ class FeaturePipeline:
             later = None if validation is None else pipeline._filled(validation)
             part = fit_linear(pipeline._filled(training), later)
             seen = [training] if validation is None else [training, validation]
-            pipeline = replace(pipeline, linear=part, label_filter=LabelFilter.fit(*seen))
+            pipeline = pipeline._with(part, LabelFilter.fit(*seen))
         return pipeline._scaled(training, scale)
 
     def refitted(self, training: Panel, scale: Scale) -> "FeaturePipeline":
@@ -114,8 +114,14 @@ class FeaturePipeline:
         pipeline = replace(self, initial_inputs=Scaling.fit(training, scale).initial_inputs)
         if self.linear is not None:
             part = refit_linear(self.linear, pipeline._filled(training))
-            pipeline = replace(pipeline, linear=part, label_filter=LabelFilter.fit(training))
+            pipeline = pipeline._with(part, LabelFilter.fit(training))
         return pipeline._scaled(training, scale)
+
+    def _with(self, linear: LinearPart, label_filter: LabelFilter | None) -> "FeaturePipeline":
+        """Take a linear part and a filter, by which it knows how large changes are."""
+        if label_filter is not None:
+            linear = replace(linear, largest_change=label_filter.change)
+        return replace(self, linear=linear, label_filter=label_filter)
 
     def _scaled(self, training: Panel, scale: Scale) -> "FeaturePipeline":
         """Measure what the network will see of the training rows."""
@@ -175,11 +181,12 @@ class FeaturePipeline:
     def _unscaled(
         self, panel: Panel, *, most: int, context: int = 0, regressors: bool = False
     ) -> Iterator[tuple[Chunk, LinearRows]]:
+        judged = Judged([], {}) if self.label_filter is None else self.label_filter.judged(panel)
         left_out: Sequence[int] = ()
         if self.peers or self.fill == "interpolate":
-            panel = self.plausible(panel)
-        elif self.label_filter is not None:  # where rows are gone through in pieces, no second target is held
-            left_out = self.label_filter.left_out(panel)
+            panel = judged.without(panel)
+        else:  # where rows are gone through in pieces, no second target is held
+            left_out = judged.left_out
         if self.fill == "interpolate":  # that looks ahead: it is done once, for all rows
             panel = fill_gaps(panel, self.fill, self.initial_inputs)
         of_peers = self._of_peers(panel)
@@ -196,7 +203,8 @@ class FeaturePipeline:
                 residual = _with_columns(residual, of_others[_all_rows(one), None], (PEER_RESIDUAL,))
             spare = max(one.context - context, 0)
             rows = residual.between(spare, len(residual))
-            yield one._replace(panel=rows, context=one.context - spare), linear.after(one.context)
+            linear = linear.after(one.context)._replace(doubt=judged.doubt(one.rows))
+            yield one._replace(panel=rows, context=one.context - spare), linear
 
     def _split_chunks(
         self,
@@ -213,7 +221,13 @@ class FeaturePipeline:
             filled = self._filled(one.panel, None if of_peers is None else of_peers[_all_rows(one)])
             if self.linear is None:
                 nothing = np.zeros(len(filled))
-                yield one, filled, LinearRows(nothing, nothing, np.zeros((len(filled), 0)))
+                yield (
+                    one,
+                    filled,
+                    LinearRows(
+                        nothing, nothing, filled.target.astype(np.float64), np.zeros((len(filled), 0))
+                    ),
+                )
             else:
                 yield one, *self.linear.split(filled, regressors=regressors)
 
@@ -241,7 +255,7 @@ class FeaturePipeline:
             f"{name}.{_on_disk(field.name)}": np.atleast_1d(np.asarray(getattr(part, field.name), np.float64))
             for name, part in parts
             for field in fields(part)
-            if getattr(part, field.name) is not None and np.size(getattr(part, field.name))
+            if _is_there(field, getattr(part, field.name))
         }
 
     @classmethod
@@ -348,15 +362,34 @@ class PipelineStream:
     def observe(self, labels: FloatArray) -> FloatArray:
         """Take in the labels (n,) of the rows prepared last; give the network's own target for them.
 
-        That is missing where the label is, or is not plausible.
+        That is missing where the label is, or is not plausible, or is farther off than any change.
         """
         if self.linear is None:
+            self._linear_residual = labels
             return labels
         if self._filter is not None:
             labels = self._filter(labels)
         self._linear_residual = labels - self.linear_predictions
         self.linear.observe(labels)
-        return self._linear_residual
+        return within(self._linear_residual, self.linear.part.largest_change)
+
+    def linear_rows(self, n_series: int) -> LinearRows:
+        """What the linear part says of the rows prepared last, of the first so many series."""
+        if self.linear is None:
+            nothing = np.zeros(n_series)
+            return LinearRows(nothing, nothing, nothing)
+        doubt = 0.0 if self._filter is None else self._filter.doubt
+        return LinearRows(
+            self.linear_predictions[:n_series],
+            self.linear.last[:n_series],
+            self._linear_residual[:n_series],
+            self.linear.regressors[:n_series],
+            doubt if isinstance(doubt, float) else doubt[:n_series],
+        )
+
+    def residuals(self, n_series: int) -> DoubleArray:
+        """What the linear predictions left of the labels observed last: (n,)."""
+        return self._linear_residual[:n_series]
 
     def state(self) -> DoubleArray:
         """All that later rows depend on: (n, any)."""
@@ -379,6 +412,11 @@ class PipelineStream:
 def _on_disk(field: str) -> str:
     """Name a field as files do: names there stay as they were, so that files of before are read."""
     return {"initial_inputs": "input_lead"}.get(field, field)
+
+
+def _is_there(field: Field[Any], value: Any) -> bool:
+    """Whether a field is worth an array: what is none, or is empty unless it says otherwise, is not."""
+    return value is not None and (field.default_factory is MISSING or np.size(value) > 0)
 
 
 def _from_arrays(kind: type[_Part], prefix: str, arrays: Mapping[str, DoubleArray]) -> _Part:

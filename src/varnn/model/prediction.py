@@ -17,14 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from varnn._types import DoubleArray, FloatArray, IntArray
+from varnn._types import BoolArray, DoubleArray, FloatArray, IntArray
 from varnn.data.chunks import ROWS_AT_ONCE, Chunk, chunks
 from varnn.data.panel import Panel
 from varnn.errors import DataError
 from varnn.model.experts import Followed, LiveExperts
 from varnn.model.fitted import Fitted
+from varnn.model.floor import lifted
 from varnn.model.intervals import Interval, Tracker, check_levels, known_calibrator
 from varnn.model.linear import LinearRows
+from varnn.model.warm_start import begun
 from varnn.network.scoring import Scores, score
 
 _HIDDEN_ROWS_AT_ONCE = 1 << 13  # whose hidden layers are kept: 8 MB, for 4 members of 64 units
@@ -49,16 +51,21 @@ class PredictedChunk(NamedTuple):
         return Interval(self.prediction, self.lower, self.upper)
 
 
-def predict(fitted: Fitted, panel: Panel) -> FloatArray:
+def predict(fitted: Fitted, panel: Panel, *, resume: bool | None = None) -> FloatArray:
     """One-step predictions of every row, in the target's units and the panel's order: (N,)."""
-    predictions = np.empty(len(panel))
-    for chunk in predict_chunks(fitted, panel):
+    joined, own = begun(fitted, fitted.matched(panel), resume)
+    predictions = np.empty(len(joined))
+    for chunk in predict_chunks(fitted, joined, own=own):
         predictions[chunk.rows] = chunk.prediction
-    return predictions
+    return predictions[own]
 
 
 def predict_intervals(
-    fitted: Fitted, panel: Panel, interval: float | Sequence[float] | FloatArray
+    fitted: Fitted,
+    panel: Panel,
+    interval: float | Sequence[float] | FloatArray,
+    *,
+    resume: bool | None = None,
 ) -> Interval:
     """One-step predictions (N,) with intervals: bounds are (N,) for one level, (N, L) for several."""
     levels = check_levels(interval)
@@ -67,11 +74,13 @@ def predict_intervals(
             "an interval is made from the errors before it, so rows need labels; they have none. "
             "Give predict(X, y, interval=...)."
         )
-    shape = (len(panel), len(levels))
-    whole = Interval(np.empty(len(panel)), np.empty(shape), np.empty(shape))
-    for chunk in predict_chunks(fitted, panel, levels):
+    joined, own = begun(fitted, fitted.matched(panel), resume)
+    shape = (len(joined), len(levels))
+    whole = Interval(np.empty(len(joined)), np.empty(shape), np.empty(shape))
+    for chunk in predict_chunks(fitted, joined, levels, own=own):
         for values, some in zip(whole, chunk.interval, strict=True):
             values[chunk.rows] = some
+    whole = Interval(*(one[own] for one in whole))
     if isinstance(interval, Sequence | np.ndarray):
         return whole
     return Interval(whole.prediction, whole.lower[:, 0], whole.upper[:, 0])
@@ -84,6 +93,7 @@ def predict_chunks(
     *,
     keep_hidden: bool = False,
     most: int = ROWS_AT_ONCE,
+    own: BoolArray | None = None,
 ) -> Iterator[PredictedChunk]:
     """Predict a panel chunk by chunk.
 
@@ -99,6 +109,8 @@ def predict_chunks(
         Whether to give the hidden layers, too.
     most : int, default=ROWS_AT_ONCE
         Rows at a time; fewer where hidden layers are needed, which are large.
+    own : array of shape (N,), optional
+        Rows that are learnt from; others are only looked back on. None is all.
     """
     calibrator = None if levels is None else known_calibrator(fitted.calibrator)
     tracker: Tracker | None = None
@@ -109,16 +121,32 @@ def predict_chunks(
         context=fitted.window - 1,
         regressors=fitted.experts is not None,
     )
+    free = lifted(panel) if fitted.positive else None  # rows that may be predicted below zero
     for chunk, linear in rows:
-        starts, hidden, found = network(chunk, linear)
+        learnt = slice(None) if own is None or own[chunk.rows].all() else own[chunk.rows]
+        starts, hidden, found = network(chunk, linear, learnt)
+        if free is not None:
+            found = found._replace(prediction=_floored(found.prediction, free[chunk.rows]))
         if calibrator is not None and levels is not None:
             if tracker is None or not chunk.continues:
                 tracker = calibrator.tracker(len(starts) - 1, levels)
             prediction = found.prediction
-            errors = panel.target[chunk.rows] - prediction
+            errors = _where(learnt, panel.target[chunk.rows] - prediction)
             below, above = tracker.follow(hidden[0], errors, starts, levels)
-            found = found._replace(lower=prediction[:, None] + below, upper=prediction[:, None] + above)
+            lower, upper = prediction[:, None] + below, prediction[:, None] + above
+            if free is not None:
+                lower = _floored(lower, free[chunk.rows, None])
+            found = found._replace(lower=lower, upper=upper)
         yield found
+
+
+def _where(learnt: slice | BoolArray, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Take values of rows that are learnt from; others are missing."""
+    return values if isinstance(learnt, slice) else np.where(learnt, values, np.nan)
+
+
+def _floored(values: DoubleArray, free: BoolArray) -> DoubleArray:
+    return np.where(free, values, np.maximum(values, 0.0))
 
 
 class ScoredChunk(NamedTuple):
@@ -198,7 +226,9 @@ class _Network:
         """Rows at a time."""
         return _HIDDEN_ROWS_AT_ONCE if self.keep_hidden else ROWS_AT_ONCE
 
-    def __call__(self, chunk: Chunk, linear: LinearRows) -> tuple[IntArray, Any, PredictedChunk]:
+    def __call__(
+        self, chunk: Chunk, linear: LinearRows, learnt: slice | BoolArray
+    ) -> tuple[IntArray, Any, PredictedChunk]:
         """Starts of the series, hidden layers (E, n, K), and the rows predicted."""
         fitted, context, panel = self.fitted, chunk.context, chunk.panel
         scores = score_rows(fitted, panel, keep_hidden=self.keep_hidden)
@@ -207,11 +237,14 @@ class _Network:
         starts = (panel.starts - context).clip(0)
         correction = fitted.pipeline.scaling.restore(outputs.mean(axis=0, dtype=np.float64))
         if fitted.experts is None:
-            followed, prediction = None, linear.predictions + fitted.shrinkage * correction
+            prediction = linear.predictions + fitted.shrinkage * correction + linear.doubt
+            followed = None
         else:
             if self.experts is None or not chunk.continues:
                 self.experts = LiveExperts(fitted.experts, fitted.pipeline.scaling, panel.n_series)
-            followed = self.experts.follow(linear, hidden, outputs, panel.target[context:], starts)
+            targets = _where(learnt, panel.target[context:])
+            known = linear._replace(residuals=_where(learnt, linear.residuals))
+            followed = self.experts.follow(known, hidden, outputs, targets, starts)
             prediction = followed.predictions
         found = PredictedChunk(
             chunk.rows, starts, linear.predictions, correction, prediction, hidden, followed

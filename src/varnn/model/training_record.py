@@ -32,6 +32,8 @@ class TrainingRecord:
         First and last time of the rows given.
     reading : dict
         How the table of these rows was read, as far as it was not the usual way.
+    leak : str or None
+        Which inputs determine the target of their own row, in words; None if none do.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class TrainingRecord:
     interrupted: str | None = None
     period: list[str] | None = None
     reading: dict[str, Any] = field(default_factory=dict)
+    leak: str | None = None
 
     @property
     def trained_on(self) -> int | None:

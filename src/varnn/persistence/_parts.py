@@ -50,11 +50,13 @@ def disassemble(fitted: Fitted) -> tuple[Tensors, Facts]:
         "architecture": fitted.architecture.as_dict(),
         "window": fitted.window,
         "share": fitted.shrinkage,
+        "positive": fitted.positive,
         "recipe": fitted.pipeline.facts(),
         "input_names": list(fitted.input_names),
         "target_name": fitted.target_name,
         "time_name": fitted.time_name,
         "series_name": fitted.series_name,
+        "categories": {column: list(known) for column, known in fitted.categories.items()},
         "label_range": None if fitted.label_range is None else list(fitted.label_range),
         "series": list(fitted.last_rows),
         # Times are kept in the unit they have: nanoseconds end in the year 2262.
@@ -79,7 +81,9 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
         target_name=facts["target_name"],
         time_name=facts.get("time_name"),
         series_name=facts.get("series_name"),
+        categories={column: tuple(known) for column, known in facts.get("categories", {}).items()},
         label_range=_pair(facts.get("label_range")),
+        positive=bool(facts.get("positive", False)),
         last_rows={
             name: _last_rows(f"tail.{index}.", tensors, units[index])
             for index, name in enumerate(facts["series"])

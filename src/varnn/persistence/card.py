@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from varnn.data.leaks import advice
+from varnn.data.rules import shown
 from varnn.model.experts import LINEAR, PERSISTENCE, SEASONAL_PERSISTENCE
 from varnn.model.fitted import Fitted
 from varnn.model.training_record import TrainingRecord
@@ -47,7 +49,13 @@ def card(fitted: Fitted, settings: Mapping[str, Any], horizon: int | None = None
     Settings: variant='ARM+AM'.
     Written by varnn ...
     """
-    lines = [_purpose(fitted), *_training(fitted.training), _network(fitted), *_learning(fitted)]
+    lines = [
+        _purpose(fitted),
+        *_categories(fitted),
+        *_training(fitted.training),
+        _network(fitted),
+        *_learning(fitted),
+    ]
     lines.append(_limits(fitted, settings.get("horizon", 1) if horizon is None else horizon))
     lines.append("Settings: " + ", ".join(f"{name}={value!r}" for name, value in settings.items()) + ".")
     return "\n".join([*lines, f"Written by varnn {version('varnn')}."])
@@ -84,11 +92,21 @@ def _purpose(fitted: Fitted) -> str:
     return f"Predicts {fitted.target_name!r} one row ahead, from {seen}.{seasons}"
 
 
+def _categories(fitted: Fitted) -> list[str]:
+    """List the categories known of each column of texts."""
+    return [
+        f"Categories known of {column!r}: {', '.join(map(shown, known))}; all other texts are none of these."
+        for column, known in fitted.categories.items()
+    ]
+
+
 def _training(record: TrainingRecord) -> list[str]:
     lines = []
     if record.rows is not None:
         when = "" if record.period is None else f" Rows given: {record.period[0]} to {record.period[1]}."
         lines.append(f"Trained on {record.trained_on:,} rows of {record.series:,} series.{when}")
+    if record.leak is not None:
+        lines.append(f"Look: {advice(record.leak)}.")
     if record.interrupted is not None:
         lines.append(f"Training was cut short {record.interrupted}.")
     if record.validation:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn, get_args
 import numpy as np
 import numpy.typing as npt
 
+from varnn.data.categories import spelt_out
 from varnn.data.order import DUPLICATES
 from varnn.data.preparation import FILLS, LIMIT
 from varnn.data.rules import (
@@ -37,7 +38,7 @@ from varnn.model.adaptation import LEAST_FORGETTING
 from varnn.model.calendar import CYCLES, calendar_names
 from varnn.model.experts import names_of
 from varnn.model.fitted import Fitted
-from varnn.model.forecast.direct import CHANGES
+from varnn.model.forecast.direct import CHANGES, SEASONAL_AHEAD
 from varnn.model.intervals import TAUS, Calibrator
 from varnn.model.intervals.methods import METHODS
 from varnn.model.linear import ADDED_INPUTS, SEASONAL
@@ -75,6 +76,10 @@ def _is_reading(value: Any) -> bool:
     return isinstance(value, Mapping) and all(
         name in rules and rules[name].holds(one) for name, one in value.items()
     )
+
+
+def _are_categories(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(known and names.holds(known) for known in value.values())
 
 
 def _is_history(value: Any) -> bool:
@@ -116,10 +121,12 @@ _MODEL: dict[str, Rule] = {
 _METHOD = Rule("an interval method that is known here", lambda one: isinstance(one, str) and one in METHODS)
 _LATER: dict[str, Rule] = {  # of these what is there: files from before lack them, or alone have them
     "adaptation": optional(listed(number(-_LARGE, _LARGE), "a list of numbers", unique=False)),
+    "positive": flag,
     "interval_method": optional(_METHOD),
     "band_method": optional(_METHOD),
     "time_name": optional(text),
     "series_name": optional(text),
+    "categories": Rule("columns, and lists of their categories", _are_categories),
     "time_units": listed(
         optional(
             Rule("a unit of time", lambda one: isinstance(one, str) and _UNIT.fullmatch(one) is not None)
@@ -148,6 +155,7 @@ _SUMMARY: dict[str, Rule] = {  # of these what is there; older files lack some
     "history": Rule("a list of tables of numbers", _is_history),
     "reading": Rule("how a table was read", _is_reading),
     "period": optional(listed(text, "two texts", unique=False, most=2)),
+    "leak": optional(text),
 }
 
 
@@ -181,6 +189,7 @@ _LINEAR_ARRAYS = {
 _OPTIONAL_ARRAYS = {  # older files lack them
     "recipe.scaling.input_limit": Numbers("1", 1e-3, LIMIT),
     "recipe.linear.ridge": Numbers("1", 0.0),
+    "recipe.linear.largest_change": Numbers("1", 0.0),
     "recipe.linear.periods": Numbers("seasons", SHORTEST, LONGEST),
     "recipe.linear.of_seasons": Numbers("seasons,4"),
     "spread.largest": Numbers("1", 0.0, np.inf),
@@ -341,6 +350,9 @@ def _check_network(checks: Checks, tensors: Tensors, facts: Facts, prefix: str) 
     where = f"{prefix.rstrip('.')}: " if prefix else ""
     checks.facts(facts, _MODEL, where)
     checks.facts(facts, _LATER, where, all_there=False)
+    of_texts = facts.get("categories", {})
+    if strange := set(spelt_out(of_texts, of_texts)) - set(facts["input_names"]):
+        checks.fail(f"the category {shown(min(strange))} is none of its inputs")
     checks.facts(facts["architecture"], _ARCHITECTURE, f"{where}architecture: ")
     checks.facts(facts["recipe"], _PIPELINE, f"{where}recipe: ")
     if unknown := set(facts["architecture"]) - set(_ARCHITECTURE):
@@ -453,7 +465,7 @@ def _check_forecaster(checks: Checks, tensors: Tensors, facts: Facts, header: Fa
     if sizes["H"] < 2 or facts["window"] > header["window"] + _CHOSEN_WINDOW:
         checks.fail("its forecaster looks no rows ahead, or back on more rows than its model")
     known = 0 if facts["recipe"]["blind"] else len(facts["known"])
-    sizes["F"] = sizes["P"] + CHANGES + known
+    sizes["F"] = sizes["P"] + CHANGES + known + SEASONAL_AHEAD * sizes.get("seasons", 0)
     bands = any(name.startswith(f"{prefix}bands.") for name in tensors)
     checks.arrays(tensors, _FORECASTER_ARRAYS | (_BANDS_ARRAYS if bands else {}), prefix, sizes)
     _check_order(checks, tensors, f"{prefix}direct.low", f"{prefix}direct.high")

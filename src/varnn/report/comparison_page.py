@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn import baselines
+from varnn.data.leaks import advice
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.metrics import METRICS, of_intervals
 from varnn.evaluation.scores import Comparison
@@ -77,6 +78,8 @@ def page(comparison: Comparison, title: str, *, fitted: Mapping[str, VARNNRegres
     """
     rows = comparison.rows()
     report = Report(f"{title}: one step ahead", _protocol_in_words(comparison), in_words(comparison))
+    if comparison.leak is not None:
+        report.add_words("An exact leak", [f"{advice(comparison.leak)}."])
     columns, lines = table(comparison)
     note = (
         f"{_metrics_in_words(comparison)} Scaled MSE: in units of the target's range before the test rows. "

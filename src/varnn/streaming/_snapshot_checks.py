@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from varnn.data.rules import Rule, listed, names, number, optional, table, text, whole
+from varnn.model.aggregation import scale_column
 from varnn.model.fitted import Fitted
-from varnn.model.outliers import FILTER_NUMBERS
+from varnn.model.outliers import FILTER_COUNTS, FILTER_NUMBERS
 from varnn.persistence.model_checks import Checks, Facts, Numbers, Tensors
 
 _MOST_STATELESS = 100_000  # series of a window of one row, whose states take no room in a file
 _LARGE = 1e120  # of what labels up to 1e100 leave behind
-_LARGEST = {"states": 1e20, "adapter": 1e60}  # of a memory after labels however wild
-_FAST_SUMS = 3  # of an adapter's guard, the last of its numbers
+_LARGEST = {"states": 1e20, "experts": 1e205}  # of what labels however wild leave: squares of errors, too
 _COUNT = whole(0, 1 << 53)
 _SNAPSHOT: dict[str, Rule] = {
     "steps": _COUNT,
@@ -84,11 +84,6 @@ def check_states(tensors: Tensors, fresh: Tensors, fitted: Fitted, what: str) ->
         fresh = {name: one for name, one in fresh.items() if not name.startswith("recent.")}
     if "known" not in tensors:  # it was taken when streams refused gaps
         fresh = {name: one for name, one in fresh.items() if name != "known"}
-    before = (
-        "adapter" in tensors and "adapter" in fresh and _is_of_two_sums(tensors["adapter"], fresh["adapter"])
-    )
-    if before:
-        fresh = {**fresh, "adapter": fresh["adapter"][:, :-_FAST_SUMS]}
     for name, like in fresh.items():
         most = _LARGEST.get(name, _LARGE)
         shape, floats = ",".join(map(str, like.shape)), like.dtype.kind == "f"
@@ -98,20 +93,28 @@ def check_states(tensors: Tensors, fresh: Tensors, fitted: Fitted, what: str) ->
             checks.fail(f"its array {name!r} holds numbers that are none")
     if "recipe" in fresh:
         filtered = FILTER_NUMBERS if fitted.pipeline.label_filter is not None else 0
-        if not np.isin(tensors["recipe"][:, 1 + filtered : 3 + filtered], (0, 1)).all():
-            checks.fail("its array 'recipe' says neither yes nor no")
-        counts = tensors["recipe"][:, 2 : 1 + filtered]  # and a bound: all but the level
-        if (counts < 0).any() or (counts[:, [0, 1, 3, 4][: counts.shape[1]]] > 1 << 53).any():
+        if fitted.pipeline.linear is not None:
+            observed, known = tensors["recipe"][:, 1 + filtered : 3 + filtered].T
+            if not np.isin(known, (0, 1)).all():
+                checks.fail("its array 'recipe' says neither yes nor no")
+            if not (observed == observed[0]).all() or not _COUNT.holds(_whole(observed[0])):
+                checks.fail("its array 'recipe' holds counts of rows that are none")
+        counts = tensors["recipe"][:, 1 : 1 + filtered][:, FILTER_COUNTS] if filtered else np.zeros(1)
+        if (counts < 0).any() or (counts > 1 << 53).any():
             checks.fail("its array 'recipe' holds counts that are none")
-    if "adapter" in fresh and (tensors["adapter"][:, [-1] if before else [-4, -2, -1]] < 0).any():
-        checks.fail("its array 'adapter' holds a sum of squares below zero")
+    if "experts" in fresh and fitted.experts is not None:
+        scales = tensors["experts"][:, scale_column(len(fitted.experts.prior))]
+        if not (scales > 0).all():
+            checks.fail("its array 'experts' holds a mean square that is none")
+    if "lifted" in fresh and not np.isin(tensors["lifted"], (0, 1)).all():
+        checks.fail("its array 'lifted' says neither yes nor no")
     if "recent.seen" in fresh and not _COUNT.holds(tensors["recent.seen"][0]):
         checks.fail("its array 'recent.seen' is no number of rows")
 
 
-def _is_of_two_sums(array: Any, fresh: Any) -> bool:
-    """Tell whether the state of an adapter is from before recent rows were asked."""
-    return bool(array.ndim == 2 and array.shape[1] == fresh.shape[1] - _FAST_SUMS)
+def _whole(value: float) -> Any:
+    """A whole number as such; others stay as they are."""
+    return int(value) if float(value).is_integer() else value
 
 
 def check_group(tensors: Tensors, header: Facts, what: str) -> None:

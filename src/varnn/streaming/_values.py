@@ -1,13 +1,14 @@
 """What a caller hands to a stream -> numbers in the order of the model; or words that say what is wrong."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from varnn._types import DoubleArray, FloatArray
+from varnn.data.categories import Categories, category_numbers, input_name
 from varnn.data.finite import LARGEST
 from varnn.data.odd_input import unmasked
 from varnn.data.preparation import Fill
@@ -18,17 +19,25 @@ _TOO_LARGE = f"{{}} must be finite and at most {LARGEST:g} in size; {{}}. Correc
 _FARTHEST = np.timedelta64(3653, "D")  # that a row may lie after the one before: a mistyped year is farther
 
 
-def inputs_of(x: Any, names: Sequence[str], shape: tuple[int, ...]) -> DoubleArray:
+def inputs_of(
+    x: Any, names: Sequence[str], shape: tuple[int, ...], categories: Categories | None = None
+) -> DoubleArray:
     """Read x, (D,) or (n, D): numbers in order, or a mapping or a row of a frame by name.
+
+    Texts come by the names of their columns.
 
     Examples
     --------
     >>> inputs_of({"b": 2, "a": 1}, ["a", "b"], (2,)).tolist()
     [1.0, 2.0]
+    >>> inputs_of({"a": 3, "sky": "sun"}, ["a", "sky=sun"], (2,), {"sky": ("sun",)}).tolist()
+    [3.0, 1.0]
     """
     if isinstance(x, np.ma.MaskedArray):
         x = unmasked(x)
     elif not isinstance(x, np.ndarray) and hasattr(x, "keys"):
+        if categories:
+            x = _with_categories(x, categories)
         missing = [name for name in names if name not in x]
         if missing:
             raise DataError(f"x must hold every input of the model; it lacks {missing[:5]}.")
@@ -39,6 +48,18 @@ def inputs_of(x: Any, names: Sequence[str], shape: tuple[int, ...]) -> DoubleArr
         raise DataError(f"x must hold numbers only; got {x!r}.") from None
     if values.shape != shape:
         raise DataError(f"x must have shape {shape}; got {values.shape}.")
+    return values
+
+
+def _with_categories(x: Mapping[str, Any], categories: Categories) -> dict[str, Any]:
+    """Put the inputs of each text beside it; they may be given themselves."""
+    values = dict(x.items())
+    for column, known in categories.items():
+        names = [input_name(column, one) for one in known]
+        if column in values:
+            values |= dict(zip(names, category_numbers(values[column], column, known), strict=True))
+        elif any(name not in values for name in names):
+            raise DataError(f"x must hold every input of the model; it lacks {[column]}, a text.")
     return values
 
 

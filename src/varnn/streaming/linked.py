@@ -117,7 +117,7 @@ class LinkedStream(Stream):
 
     def predict(
         self,
-        x: npt.ArrayLike | Mapping[str, float],
+        x: npt.ArrayLike | Mapping[str, float | str | None],
         *,
         time: Any = None,
         interval: float | Sequence[float] | None = None,

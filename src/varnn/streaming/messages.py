@@ -12,7 +12,7 @@ infinity, which JSON does not have: None stands for them.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
@@ -43,8 +43,8 @@ def check_name(message: Mapping[str, Any]) -> None:
         )
 
 
-def check(message: Mapping[str, Any]) -> None:
-    """Refuse a message that has something of the wrong kind in it.
+def check(message: Mapping[str, Any], texts: Collection[str] = ()) -> None:
+    """Refuse a message that has something of the wrong kind in it; ``texts`` are inputs that are texts.
 
     Examples
     --------
@@ -62,6 +62,11 @@ def check(message: Mapping[str, Any]) -> None:
     if "x" in message:
         x = message["x"]
         values = x.values() if isinstance(x, dict) else x
+        if texts and isinstance(x, dict):
+            values = [value for name, value in x.items() if name not in texts]
+            for name in texts:
+                if type(x.get(name)) not in (str, type(None)):
+                    raise DataError(f"x must hold a text, or null, as {name!r}; got {shown(x[name])}.")
         if not isinstance(x, list | dict) or not set(map(type, values)) <= _NUMBERS:
             raise DataError(f"x must hold numbers only, by name or as a list; got {shown(x)}.")
         interval = message.get("interval")

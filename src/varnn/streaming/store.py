@@ -226,7 +226,7 @@ class Store:
             check_name(message)
             if message.get("series") is not None:
                 answer["series"] = message["series"]
-            check(message)
+            check(message, self.streams.model.categories)
             name = name_of(message)
             known = self._look_up(name)
             key = self._checked_key(message)
@@ -314,7 +314,7 @@ class Store:
     def _is_known(self, message: dict[str, Any]) -> bool:
         """Tell whether a message was answered before, of linked series."""
         try:
-            check(message)
+            check(message, self.streams.model.categories)
             known, key = self._series.get(name_of(message)), self._checked_key(message)
             return known is not None and self._again(known, message, key) is not None
         except (ValueError, OverflowError):

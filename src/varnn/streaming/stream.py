@@ -17,11 +17,11 @@ import numpy.typing as npt
 from varnn._types import DoubleArray, FloatArray
 from varnn.data.preparation import LIMIT
 from varnn.data.rules import optional, whole
-from varnn.data.timestamps import read_back
+from varnn.data.timestamps import read_back, timestamp
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.model.expert_weights import known_experts
 from varnn.model.experts import LiveExperts
-from varnn.model.fitted import Fitted
+from varnn.model.fitted import Fitted, LastRows
 from varnn.model.forecast import Forecast, Forecaster
 from varnn.model.forecast.recent import Recent
 from varnn.model.intervals import Interval, Tracker, check_levels, known_calibrator
@@ -32,6 +32,7 @@ from varnn.persistence import model_file
 from varnn.streaming._cell import Workspace
 from varnn.streaming._snapshot_checks import check_header, check_states
 from varnn.streaming._values import inputs_of, label_of, labels_of, later_than, without_gaps
+from varnn.streaming.resume import Resume, kept_series
 
 _BLOCK = 128  # series at a time: with a window of 5 and 128 hidden units they fit into 1 MB of cache
 
@@ -53,6 +54,8 @@ class Stream:
         None for one series: x is (D,), y a number. Otherwise n series in step: (n, D) and (n,).
     forecaster : Forecaster or None, default=None
         What looks several rows ahead, if anything does; a ``VARNNRegressor`` brings its own.
+    resume : bool, str or sequence of str, default=False
+        Whether to start from the last training rows, and of which series; see ``VARNNRegressor.stream``.
     workspace : Workspace or None, default=None
         Weights and buffers to share with other streams of the model, all in one thread; None for its own.
 
@@ -77,6 +80,7 @@ class Stream:
         n_series: int | None = None,
         forecaster: Forecaster | None = None,
         *,
+        resume: Resume = False,
         workspace: Workspace | None = None,
     ) -> None:
         if wrong := optional(whole(1)).broken("n_series", n_series):
@@ -95,6 +99,8 @@ class Stream:
         self._guard = self._workspace.guard
         self._acquire, self._release = self._guard.acquire, self._guard.release
         self._lay_out()
+        if resume:
+            self._look_back(kept_series(fitted, n_series, resume))
 
     @property
     def n_inputs(self) -> int:
@@ -120,7 +126,7 @@ class Stream:
 
     def predict(
         self,
-        x: npt.ArrayLike | Mapping[str, float],
+        x: npt.ArrayLike | Mapping[str, float | str | None],
         *,
         time: Any = None,
         interval: float | Sequence[float] | None = None,
@@ -153,7 +159,7 @@ class Stream:
         if not self._acquire(False):  # not `with self._guard`: that takes four times as long
             raise self._guard.error()
         try:
-            self._advance(inputs_of(x, self.model.input_names, self._shape), when)
+            self._advance(inputs_of(x, self.model.input_names, self._shape, self.model.categories), when)
             if levels is not None and self._tracker is not None:
                 several = isinstance(interval, Sequence | np.ndarray)
                 return self._interval(self._tracker, levels, several=several)
@@ -191,7 +197,7 @@ class Stream:
             self._tracker.observe(np.atleast_1d(innovation))
         self._remember(labels)
         if self._recent is not None:
-            self._recent.add(self._given, labels, self._time)
+            self._recent.add(self._x, labels, self._time)
         np.copyto(self._known, self._x)
         self.steps += 1
         self._open = False
@@ -288,6 +294,8 @@ class Stream:
             tensors["monitor"] = self.monitor.state()
         if self._recent is not None:
             tensors |= {f"recent.{name}": array for name, array in self._recent.state().items()}
+        if self.model.positive:
+            tensors["lifted"] = self._lifted.astype(np.float64)
         return {**tensors, "known": self._known}
 
     @classmethod
@@ -343,6 +351,8 @@ class Stream:
             self._pipeline.restore(tensors["recipe"])
         if self._experts is not None:
             self._experts.restore(tensors["experts"])
+        if self.model.positive:
+            self._lifted = tensors["lifted"].astype(bool)
         if self._tracker is not None:
             self._tracker.restore(tensors["tracker"])
         if self.monitor is not None:
@@ -376,9 +386,11 @@ class Stream:
         self._pipeline = None if plain else self._pipeline_stream(width)
         self._experts = None if model.experts is None else LiveExperts(model.experts, scaling, width)
         self._tracker = None if model.calibrator is None else model.calibrator.tracker(width)
+        self._lifted = np.zeros(width, dtype=bool)  # whether a label was below zero
         self._recent = None
         if self.forecaster is not None:
-            self._recent = Recent(self.forecaster.rows_kept, width, self.n_inputs)
+            ahead = self.forecaster
+            self._recent = Recent(ahead.rows_kept, width, self.n_inputs, ahead.rows_followed)
         layers = (model.n_members, width, architecture.hidden_size)
         self._hidden, self._outputs = np.zeros(layers), np.zeros(layers[:-1])  # of the last x
         self._wide = np.zeros(self._shape if plain else (width, architecture.n_inputs))
@@ -417,11 +429,16 @@ class Stream:
                 if self._tracker is not None:
                     self._tracker.expect(hidden[0])
                 if self._experts is not None:
-                    self._answer = self._experts.predict(self._linear_rows(), hidden, outputs).item(0)
+                    linear = self._linear_rows(pipeline, 1)
+                    self._answer = self._floored(self._experts.predict(linear, hidden, outputs)).item(0)
                     return
             self._answer = block.read() * scaling.target_scale + scaling.target_offset
             if pipeline is not None:
-                self._answer = pipeline.linear_predictions.item(0) + self.model.shrinkage * self._answer
+                linear = self._linear_rows(pipeline, 1)
+                correction = self.model.shrinkage * self._answer
+                self._answer = (linear.predictions + correction + linear.doubt).item(0)
+            if self.model.positive and not self._lifted[0]:
+                self._answer = max(self._answer, 0.0)
             return
         answer = np.empty(self.n_series)
         for block, rows in zip(self._blocks, self._rows, strict=True):
@@ -433,21 +450,25 @@ class Stream:
                 self._hidden[:, rows], self._outputs[:, rows] = block.members()
         if self._tracker is not None:
             self._tracker.expect(self._hidden[0])
+        linear = self._linear_rows(pipeline, self.n_series)
         if self._experts is not None:
-            self._answer = self._experts.predict(self._linear_rows(), self._hidden, self._outputs)
-            return
-        linear_predictions = 0.0 if pipeline is None else pipeline.linear_predictions
-        self._answer = self.model.pipeline.restore(answer, linear_predictions, self.model.shrinkage)
+            found = self._experts.predict(linear, self._hidden, self._outputs)
+        else:
+            found = linear.predictions + self.model.shrinkage * scaling.restore(answer) + linear.doubt
+        self._answer = self._floored(found)
 
-    def _linear_rows(self) -> LinearRows:
+    def _linear_rows(self, pipeline: PipelineStream | None, n_series: int) -> LinearRows:
         """What the linear part says of the open row of each series."""
-        width = self.n_series or 1
-        if self._pipeline is None or self._pipeline.linear is None:
-            nothing = np.zeros(width)
-            return LinearRows(nothing, nothing)
-        linear = self._pipeline.linear
-        predictions = self._pipeline.linear_predictions[:width]
-        return LinearRows(predictions, linear.last[:width], linear.regressors[:width])
+        if pipeline is None:
+            nothing = np.zeros(n_series)
+            return LinearRows(nothing, nothing, nothing)
+        return pipeline.linear_rows(n_series)
+
+    def _floored(self, predictions: DoubleArray) -> DoubleArray:
+        """Stop at zero where a target cannot be negative."""
+        if not self.model.positive:
+            return predictions
+        return np.where(self._lifted, predictions, np.maximum(predictions, 0.0))
 
     def _reopen(self) -> None:
         """Prepare the open x again: another one, which could not be used, has taken its place."""
@@ -458,6 +479,8 @@ class Stream:
         """Put bounds around the answer: one level loses its axis, and one series too."""
         answer = np.atleast_1d(self._answer)[:, None]
         lower, upper = (answer + reach for reach in tracker.bounds(levels))  # (n, L)
+        if self.model.positive:
+            lower = np.where(self._lifted[:, None], lower, np.maximum(lower, 0.0))
         if not several:
             lower, upper = lower[:, 0], upper[:, 0]
         if self.n_series is None:
@@ -473,25 +496,43 @@ class Stream:
         covered = (below[:, 0] <= errors) & (errors <= above[:, 0])
         return monitor.observe(innovation, np.where(np.isnan(errors), np.nan, covered))
 
-    def _remember(self, labels: Any) -> None:
+    def _look_back(self, rows: Sequence[LastRows]) -> None:
+        """Go through rows that the model was trained on: they are looked back on, and teach nothing."""
+        shortest = min(len(one.target) for one in rows)
+        for place in range(-shortest, 0):
+            x = np.stack([one.inputs[place] for one in rows])
+            labels = np.array([one.target[place] for one in rows])
+            time = None if rows[0].time is None else timestamp(rows[0].time[place])
+            alone = self.n_series is None
+            self._advance(x[0] if alone else x, time)
+            self._remember(labels[0] if alone else labels, learn=False)
+            if self._recent is not None:
+                self._recent.add(self._given, labels[0] if alone else labels, self._time)
+            np.copyto(self._known, self._x)
+            self._open, self.last_time = False, self._time
+
+    def _remember(self, labels: Any, *, learn: bool = True) -> None:
         """Hand the labels to the blocks, in scaled units and less their linear predictions."""
-        scaling = self._scaling
+        scaling, residuals = self._scaling, np.atleast_1d(labels)
+        if self.model.positive:
+            self._lifted |= residuals < 0
         if self._pipeline is not None:
-            targets = self._pipeline.observe(np.atleast_1d(labels))
+            targets = self._pipeline.observe(residuals)
             labels = targets.item(0) if self.n_series is None else targets
+            residuals = self._pipeline.residuals(len(residuals))
         if self.n_series is None:
             label = None
             if not math.isnan(labels):  # as `Scaling.target`, in Python: quicker for one number
                 label = (labels - scaling.target_offset) / scaling.target_scale
                 label = min(max(label, -LIMIT), LIMIT)
-                if self._experts is not None:
-                    self._experts.learn(np.array([label]))
+            if self._experts is not None and learn:
+                self._experts.learn(np.array([math.nan if label is None else label]), residuals)
             self._blocks[0].remember(label)
             return
         missing = np.isnan(labels)
         some = missing.any()
         scaled = scaling.target(np.where(missing, scaling.target_offset, labels) if some else labels)
-        if self._experts is not None:
-            self._experts.learn(np.where(missing, np.nan, scaled))
+        if self._experts is not None and learn:
+            self._experts.learn(np.where(missing, np.nan, scaled), residuals)
         for block, rows in zip(self._blocks, self._rows, strict=True):
             block.remember(scaled[rows], missing[rows] if some else None)

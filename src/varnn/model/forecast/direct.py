@@ -5,16 +5,24 @@ Row t + k is anchored at ::
     anchor_t,k = f_t + w_k' [what the network sees of row t, latest changes of the label, 1]
 
 where f_t is the last label before row t; inputs known in the future add how they differ at row t + k from
-row t. As in `varnn.model.linear`, regressing the change and not the level makes ridge shrink towards
-persistence, and regressors stay within the range they had in training: far from it, nothing is pulled
-further. Ridge, and whether the table's inputs are looked at, is chosen on validation rows for each
-step. Where these are too few to choose on (see `varnn.model.intervals.few_errors`), all shorter steps have
-a say, and the last label alone is a choice, too.
+row t. Each season of the network's linear part (`varnn.model.seasons`), of p rows, adds two seasonal lags ::
+
+    g_r - f_t,  g_r - g_r-1        r = t + k - m p, with the smallest m for which that is before t
+
+where g_r is the last label known up to row r: where the label was at this place of the latest season known,
+and how it changed there. Where there is no such past yet they are 0.
+
+As in `varnn.model.linear`, regressing the change and not the level makes ridge shrink towards persistence,
+and regressors stay within the range they had in training: far from it, nothing is pulled further. Ridge, and
+whether the table's inputs and the seasons are looked at, is chosen on validation rows for each step. Where
+these are too few to choose on (see `varnn.model.intervals.few_errors`), all shorter steps have a say, and the
+last label alone is a choice, too.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -26,10 +34,12 @@ from varnn.model._ridge import Moments
 from varnn.model.forecast.rows import columns_of, series_ends, targets_ahead
 from varnn.model.intervals.few_errors import ENOUGH
 from varnn.model.linear import last_labels
+from varnn.model.pipeline import FeaturePipeline
 
 Solution = tuple[DoubleArray, float]  # weights (F,) and constant
 
 CHANGES = 24  # of the label, looked back on
+SEASONAL_AHEAD = 2  # regressors of a season
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # penalty a training row, for regressors of unit variance
 _NUMBERS = 1 << 23  # of regressors, that a regression learns from: those of the latest rows, and
 _NUMBERS_AT_ONCE = 1 << 18  # that are in memory together: 2 MB
@@ -51,6 +61,10 @@ class HorizonFeatures:
         Columns of ``seen`` that come from the table, the first ones.
     mean : float
         Of the training labels: stands in for a last label where there is none yet.
+    periods : tuple of int, default ()
+        Seasons, in rows.
+    own : array of bool or None, default None
+        Rows to learn from or to choose on: (N,); others are only looked back on. None is all.
     """
 
     panel: Panel
@@ -58,27 +72,49 @@ class HorizonFeatures:
     known: IntArray
     given: int
     mean: float
+    periods: tuple[int, ...] = ()
+    own: BoolArray | None = None
 
     @classmethod
     def of(
-        cls, panel: Panel, prepared: Panel, known: Sequence[str], *, use_inputs: bool, mean: float
+        cls,
+        panel: Panel,
+        prepared: Panel,
+        known: Sequence[str],
+        pipeline: FeaturePipeline,
+        *,
+        mean: float,
+        own: BoolArray | None = None,
     ) -> "HorizonFeatures":
         """Take rows, and what a pipeline made of them; it may have left the table's inputs out."""
-        columns = columns_of(panel, known) if use_inputs else np.empty(0, np.int64)
-        return cls(panel, prepared.inputs, columns, panel.n_inputs if use_inputs else 0, mean)
+        columns, given = np.empty(0, np.int64), 0
+        if pipeline.use_inputs:
+            columns, given = columns_of(panel, known), panel.n_inputs
+        periods = () if pipeline.linear is None else pipeline.linear.form.periods
+        return cls(panel, prepared.inputs, columns, given, mean, periods, own)
+
+    @property
+    def fixed(self) -> int:
+        """Number of regressors that are the same for every step; they come first."""
+        return int(self.seen.shape[1]) + CHANGES
 
     @property
     def width(self) -> int:
-        """Number of regressors."""
-        return int(self.seen.shape[1]) + CHANGES + len(self.known)
+        """Number of regressors: the fixed ones, inputs known in the future, and seasons."""
+        return self.fixed + len(self.known) + SEASONAL_AHEAD * len(self.periods)
 
     @property
     def of_inputs(self) -> BoolArray:
         """Mark the regressors that come from the table's inputs."""
         marked = np.zeros(self.width, dtype=bool)
         marked[: self.given] = True
-        marked[self.seen.shape[1] + CHANGES :] = True
+        marked[self.fixed : self.fixed + len(self.known)] = True
         return marked
+
+    @property
+    def of_seasons(self) -> BoolArray:
+        """Mark the regressors that come from seasons."""
+        return np.arange(self.width) >= self.fixed + len(self.known)
 
     @cached_property
     def movement(self) -> DoubleArray:
@@ -89,6 +125,11 @@ class HorizonFeatures:
     @cached_property
     def _labels(self) -> tuple[DoubleArray, DoubleArray, BoolArray]:
         return last_labels(self.panel, self.mean)
+
+    @cached_property
+    def _known_labels(self) -> DoubleArray:
+        """The last label known up to each row, with its own: (N,)."""
+        return np.where(np.isnan(self.panel.target), self._labels[0], self.panel.target)
 
     @cached_property
     def _ends(self) -> tuple[IntArray, IntArray]:
@@ -106,16 +147,26 @@ class HorizonFeatures:
         return np.asarray(np.where(earlier >= first, change[np.maximum(earlier, 0)], 0))
 
     def regressors(self, rows: IntArray) -> DoubleArray:
-        """Gather the regressors of some rows; what is known of the future is left for `toward`."""
-        blank = np.zeros((len(rows), len(self.known)))
+        """Gather the regressors of some rows; what depends on the step is left for `toward`."""
+        blank = np.zeros((len(rows), self.width - self.fixed))
         return np.column_stack([self.seen[rows], self.changes(rows), blank])
 
     def toward(self, regressors: DoubleArray, rows: IntArray, step: int) -> DoubleArray:
-        """Add what is known of the rows so far after these, in place."""
+        """Add what is known of the rows so far after these, and of such rows in past seasons; in place."""
+        column = self.fixed
         if len(self.known):
             later = np.minimum(rows + step, self._ends[1][rows])[:, None]
             now = self.seen[rows[:, None], self.known]
-            regressors[:, -len(self.known) :] = self.seen[later, self.known] - now
+            regressors[:, column : column + len(self.known)] = self.seen[later, self.known] - now
+            column += len(self.known)
+        for period in self.periods:
+            past = rows + (step % period - period)  # at the same place of the latest season before
+            there = past > self._ends[0][rows]
+            past = np.where(there, past, 0)
+            then = self._known_labels[past]
+            regressors[:, column] = np.where(there, then - self.last(rows), 0)
+            regressors[:, column + 1] = np.where(there, then - self._known_labels[past - 1], 0)
+            column += SEASONAL_AHEAD
         return regressors
 
     def chunks(self, rows: IntArray) -> Iterator[IntArray]:
@@ -128,7 +179,12 @@ class HorizonFeatures:
         """List the latest rows of each series with labels before them, as many as are enough."""
         share = max(1, _NUMBERS // self.width // self.panel.n_series)
         recent = np.arange(len(self.panel)) > self._ends[1] - share
-        return np.flatnonzero(recent & self._labels[2])
+        return self.own_rows[(recent & self._labels[2])[self.own_rows]]
+
+    @property
+    def own_rows(self) -> IntArray:
+        """List the rows that are not only looked back on."""
+        return np.arange(len(self.panel)) if self.own is None else np.flatnonzero(self.own)
 
     def changes_ahead(self, rows: IntArray, horizon: int) -> DoubleArray:
         """Targets of the rows after some rows, less the last label before them: (B, H - 1)."""
@@ -163,7 +219,7 @@ class DirectPart:
         """Fit every candidate on the latest training rows, and keep each step's best on validation."""
         low, high = _range_of(training, horizon)
         moments = _moments(training, low, high, horizon)
-        candidates = [_candidates(one, training.of_inputs) for one in moments]
+        candidates = [_candidates(one, training.of_inputs, training.of_seasons) for one in moments]
         best = np.zeros(horizon - 1, dtype=np.int64)
         if validation is not None:
             best = _best(*_errors(validation, low, high, candidates))
@@ -182,21 +238,24 @@ class DirectPart:
     def linear_predictions(self, features: HorizonFeatures, rows: IntArray) -> DoubleArray:
         """Linear predictions of the rows after some rows: (B, H - 1)."""
         linear_predictions = np.empty((len(rows), len(self.weights)))
-        regressors = features.regressors(rows)
+        regressors, varying = features.regressors(rows).clip(self.low, self.high), slice(features.fixed, None)
         for step, (weights, constant) in enumerate(zip(self.weights, self.constants, strict=True), 1):
-            if step == 1 or len(features.known):
-                within = features.toward(regressors, rows, step).clip(self.low, self.high)
-            linear_predictions[:, step - 1] = within @ weights + constant
+            some = features.toward(regressors, rows, step)[:, varying]
+            some.clip(self.low[varying], self.high[varying], out=some)
+            linear_predictions[:, step - 1] = regressors @ weights + constant
         return linear_predictions + features.last(rows)[:, None]
 
 
-def _candidates(moments: Moments, of_inputs: BoolArray) -> list[Solution]:
-    """Regress with each ridge, with and without the table's inputs: weights (F,) and constant of each.
+def _candidates(moments: Moments, *choices: BoolArray) -> list[Solution]:
+    """Regress with each ridge, with and without each choice of regressors: weights (F,) and constant of each.
 
     The first is for where there is nothing to choose on; the last is persistence.
     """
-    width = len(of_inputs)
-    sets = [np.arange(width)] + ([np.flatnonzero(~of_inputs)] if of_inputs.any() else [])
+    width, choices = len(choices[0]), tuple(one for one in choices if one.any())
+    sets = [
+        np.flatnonzero(~np.any([np.zeros(width, dtype=bool), *left_out], axis=0))
+        for left_out in product(*((np.zeros(width, dtype=bool), one) for one in choices))
+    ]
     persistence = (np.zeros(width), 0.0)
     if moments.rows < 2:
         return [persistence] * (len(sets) * len(RIDGES) + 1)
@@ -218,9 +277,9 @@ def _residual_deviation(moments: Moments, weights: DoubleArray) -> float:
 
 
 def _range_of(features: HorizonFeatures, horizon: int) -> tuple[DoubleArray, DoubleArray]:
-    """Range of each regressor, of those known in the future over all steps."""
+    """Range of each regressor, of those that depend on the step over all steps."""
     low, high = np.full(features.width, np.inf), np.full(features.width, -np.inf)
-    for x, _, _ in _rows_toward(features, horizon if len(features.known) else 2):
+    for x, _, _ in _rows_toward(features, horizon if features.width > features.fixed else 2):
         low, high = np.minimum(low, x.min(axis=0)), np.maximum(high, x.max(axis=0))
     nothing = low > high  # there was no row
     return np.where(nothing, 0, low), np.where(nothing, 0, high)

@@ -7,17 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from varnn._types import DoubleArray
+from varnn._types import BoolArray, DoubleArray
 from varnn.data.panel import Panel
+from varnn.data.preparation import fill_gaps
 from varnn.data.rules import optional, whole
 from varnn.errors import ConfigError, DataError
-from varnn.model.fitted import Fitted
+from varnn.model.fitted import Fitted, labels_up_to
 from varnn.model.forecast.direct import CHANGES, DirectPart, HorizonFeatures
 from varnn.model.forecast.rows import (
     coming_inputs,
     coming_times,
     extended,
     inputs_known_before,
+    series_ends,
     targets_ahead,
 )
 from varnn.model.intervals import Calibrator, check_levels, follow
@@ -62,6 +64,10 @@ class ForecastParts(NamedTuple):
     added: DoubleArray  # (N, H): by the network
     movement: DoubleArray  # (N,): how much labels had moved
 
+    def rows(self, some: BoolArray) -> "ForecastParts":
+        """Keep some rows: (N,)."""
+        return ForecastParts(*(one[some] for one in self))
+
     def forecasts(self, shrinkage: DoubleArray) -> DoubleArray:
         """Add shrinkage (H,) of the network's part: (N, H)."""
         return self.linear_predictions + shrinkage * self.added
@@ -99,8 +105,18 @@ class Forecaster:
 
     @property
     def rows_kept(self) -> int:
-        """Rows before a forecast that it is made from: what it depends on, and how it lately did."""
+        """Rows before a forecast whose labels it is made from: what it depends on, and how it lately did."""
+        return self.reach + _LATELY
+
+    @property
+    def rows_followed(self) -> int:
+        """Rows before a forecast whose inputs it is made from, and whose outcomes its intervals."""
         return self.network.window + CHANGES + 1 + _LATELY
+
+    @property
+    def reach(self) -> int:
+        """Rows before a forecast that its predictions need, if the first has the last label known."""
+        return self.network.window + max(CHANGES + 1, self.network.pipeline.reach)
 
     def forecast(
         self,
@@ -146,7 +162,8 @@ class Forecaster:
                 ids=panel.ids, time=time, prediction=self.historical_forecasts(rows)[first, :steps]
             )
         levels = check_levels(interval)
-        prediction, lower, upper = (one[first, :steps] for one in self.historical_intervals(rows, levels))
+        followed = self.historical_intervals(rows, levels, latest=self.rows_followed + self.horizon)
+        prediction, lower, upper = (one[first, :steps] for one in followed)
         if not isinstance(interval, Sequence | np.ndarray):
             lower, upper = lower[:, :, 0], upper[:, :, 0]
         return Forecast(ids=panel.ids, time=time, prediction=prediction, lower=lower, upper=upper)
@@ -163,7 +180,7 @@ class Forecaster:
         return self.parts(panel).forecasts(self.shrinkage)
 
     def historical_intervals(
-        self, panel: Panel, levels: DoubleArray
+        self, panel: Panel, levels: DoubleArray, *, latest: int | None = None
     ) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
         """Forecast from before each row, with bounds from outcomes before it.
 
@@ -171,6 +188,8 @@ class Forecaster:
         ----------
         panel : Panel
         levels : array of shape (L,)
+        latest : int or None, default None
+            Rows at the end of each series whose outcomes count; None is all.
 
         Returns
         -------
@@ -185,6 +204,8 @@ class Forecaster:
         predictions = parts.forecasts(self.shrinkage)
         errors = np.column_stack([panel.target, targets_ahead(panel, self.horizon)])
         errors -= predictions
+        if latest is not None:
+            errors[np.arange(len(panel)) <= series_ends(panel) - latest] = np.nan
         lower, upper = follow(self.calibrator, parts.movement[:, None], errors, panel.starts, levels)
         lower += predictions[:, :, None]
         upper += predictions[:, :, None]
@@ -194,10 +215,9 @@ class Forecaster:
         """Look ahead from before each row, with the linear part and the network apart."""
         rows, network, direct = inputs_known_before(panel, self.known), self.network, self.direct
         prepared = network.prepared(rows)
-        use_inputs = network.pipeline.use_inputs
         plausible = network.pipeline.plausible(rows)  # as the rows prepared are
         features = HorizonFeatures.of(
-            plausible, prepared.panel, self.known, use_inputs=use_inputs, mean=direct.mean
+            plausible, prepared.panel, self.known, network.pipeline, mean=direct.mean
         )
         linear_predictions, added = np.empty((len(panel), self.horizon)), np.empty((len(panel), self.horizon))
         linear_predictions[:, 0] = prepared.linear_predictions
@@ -210,16 +230,21 @@ class Forecaster:
         return ForecastParts(linear_predictions, added, features.movement)
 
     def _recent(self, panel: Panel) -> Panel:
-        """Keep the end of each series; its first row gets the last label known, if it has none of its own."""
+        """Keep the end of each series, as a stream does (`varnn.model.forecast.recent`).
+
+        Its first row gets the last label known, if it has none of its own. Inputs are kept of fewer rows
+        than labels, which seasons look further back on: before them they are as in the first of these rows.
+        """
         if not len(panel):
             raise DataError("a forecast needs rows to start from; there are none.")
+        pipeline = self.network.pipeline
+        panel = fill_gaps(panel, pipeline.fill, pipeline.initial_inputs)
         first = np.maximum(panel.starts[1:] - self.rows_kept, panel.starts[:-1])
         recent = panel.ranges(first, panel.starts[1:])
         target = recent.target.copy()
-        for begin, row, place in zip(panel.starts[:-1], first, recent.starts[:-1], strict=True):
-            back = np.argmax(~np.isnan(panel.target[begin : row + 1])[::-1])  # 0 where none is known
-            target[place] = panel.target[row - back]
-        return replace(recent, target=target)
+        target[recent.starts[:-1]] = labels_up_to(panel, first)
+        rows = np.maximum(series_ends(recent) + 1 - self.rows_followed, np.arange(len(recent)))
+        return replace(recent, target=target, inputs=recent.inputs[rows])
 
     def _future(self, panel: Panel, inputs: Any, steps: int) -> DoubleArray | None:
         """Read the inputs known in the future, (S, H, inputs); beyond the rows asked for the last is held."""

@@ -22,6 +22,9 @@ class Recent:
         How many to keep.
     n_series, n_inputs : int
         Series in step, and inputs a row has.
+    input_rows : int or None, default None
+        How many to keep the inputs of; None is as many. Seasons look back on labels alone, and much further:
+        rows before those have the inputs of the first of them.
 
     Examples
     --------
@@ -33,20 +36,20 @@ class Recent:
     ([1.0, 2.0], [1.5, 2.5])
     """
 
-    def __init__(self, rows: int, n_series: int, n_inputs: int) -> None:
-        self.inputs = np.zeros((rows, n_series, n_inputs))
+    def __init__(self, rows: int, n_series: int, n_inputs: int, input_rows: int | None = None) -> None:
+        self.inputs = np.zeros((input_rows or rows, n_series, n_inputs))
         self.labels = np.full((rows, n_series), np.nan)
         self.last = np.full(n_series, np.nan)  # label known, however long ago
         self.times = np.full(rows, _NO_TIME)
         self.seen = 0  # rows so far
 
     def add(self, inputs: FloatArray, labels: Any, time: Any) -> None:
-        """Take in a row of each series."""
+        """Take in a row of each series, gaps in its inputs filled."""
         place = self.seen % len(self.times)
         if self.seen >= len(self.times):  # what is about to be dropped may be the last label known
             dropped = self.labels[place]
             self.last = np.where(np.isnan(dropped), self.last, dropped)
-        self.inputs[place] = inputs
+        self.inputs[self.seen % len(self.inputs)] = inputs
         self.labels[place] = labels
         self.times[place] = _NO_TIME if time is None else np.datetime64(time, "us")
         self.seen += 1
@@ -56,7 +59,9 @@ class Recent:
         kept = min(self.seen, len(self.times))
         if kept == 0:
             raise DataError("a forecast goes on from rows that were observed; there are none yet.")
-        order = np.arange(self.seen - kept, self.seen) % len(self.times)
+        rows = np.arange(self.seen - kept, self.seen)
+        order = rows % len(self.times)
+        inputs = self.inputs[np.maximum(rows, self.seen - len(self.inputs)) % len(self.inputs)]
         n_series = len(self.last)
         labels = self.labels[order].T.copy()  # (n, kept)
         labels[:, 0] = np.where(np.isnan(labels[:, 0]), self.last, labels[:, 0])
@@ -64,7 +69,7 @@ class Recent:
         if np.isnat(self.times[order]).any() or not has_times(time):
             time = None
         return Panel(
-            inputs=self.inputs[order].transpose(1, 0, 2).reshape(n_series * kept, -1),
+            inputs=inputs.transpose(1, 0, 2).reshape(n_series * kept, -1),
             target=labels.ravel(),
             starts=np.arange(n_series + 1) * kept,
             ids=tuple(str(index) for index in range(n_series)),

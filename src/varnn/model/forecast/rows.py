@@ -151,7 +151,8 @@ def extended(panel: Panel, horizon: int, future: FloatArray | None, known: Seque
     if panel.time is not None:
         time = np.empty(total, panel.time.dtype)
         time[old], time[new] = panel.time, coming_times(panel, horizon).ravel()
-    return replace(panel, inputs=inputs, target=target, starts=starts, time=time, rows=np.arange(total))
+    numbers = np.arange(total)
+    return replace(panel, inputs=inputs, target=target, starts=starts, time=time, rows=numbers, texts=None)
 
 
 def coming_inputs(inputs: Any, ids: Sequence[str], names: Sequence[str], steps: int) -> DoubleArray:
@@ -198,6 +199,8 @@ def coming_inputs(inputs: Any, ids: Sequence[str], names: Sequence[str], steps: 
 
 def _by_series(panel: Panel, ids: Sequence[str], names: Sequence[str], steps: int) -> DoubleArray:
     """Take the first rows of each series."""
+    if panel.texts is not None:
+        panel = panel.with_inputs(names, "the future inputs")
     missing = [name for name in names if name not in panel.input_names]
     if missing:
         raise DataError(f"future inputs must hold {list(names)[:10]}; they lack {missing[:5]}.")

@@ -70,6 +70,10 @@ class Value:
         """Average over an axis, and lose it."""
         return self.graph.node("ReduceMean", self, axes=[axis], keepdims=0)
 
+    def largest(self, *axes: int) -> "Value":
+        """Find the largest over some axes, and keep these with length one."""
+        return self.graph.node("ReduceMax", self, axes=list(axes), keepdims=1)
+
     def apply(self, function: str) -> "Value":
         """Apply an operator of one operand, such as ``"Relu"``."""
         return self.graph.node(function, self)
@@ -77,6 +81,11 @@ class Value:
     def is_missing(self) -> "Value":
         """Tell where the tensor is NaN."""
         return self.graph.node("IsNaN", self, dtype=np.bool_)
+
+    def is_finite(self) -> "Value":
+        """Tell where the tensor is a number, and not infinite."""
+        infinite = self.graph.node("IsInf", self, dtype=np.bool_)
+        return self.is_missing().either(infinite).opposite()
 
     def at_least(self, other: "Operand") -> "Value":
         """Tell where the tensor is no smaller."""

@@ -1,0 +1,1 @@
+"""The one-step tables of papers on online forecasting: data -> protocol -> contenders -> run -> page."""
