@@ -16,8 +16,8 @@ PICTURE = Path(__file__).parents[1] / "images" / "experts.svg"
 ROWS, TURNED, BACK = 12_000, 10_300, 11_300
 DESCRIBED = (
     "Weights of seven experts over the test rows of a made stream, as areas from 0 to 1. At first linear "
-    "part and networks share them; when the law changes, the network that learns fast takes over; some time "
-    "after the old law is back, those that stayed as trained return."
+    "part and networks share them; when the law changes, persistence and then the network that learns fast "
+    "take over; soon after the old law is back, those that stayed as trained return."
 )
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from varnn._types import DoubleArray
-from varnn.model.aggregation import DISCOUNT, RATES, Aggregator
+from varnn.model.aggregation import DISCOUNT, RATES, SHARED, Aggregator
 
 LARGEST = 4.0  # size of r_k: half of one over the largest rate
 
@@ -154,7 +154,8 @@ def hold_to_account(course: Course, prior: DoubleArray, noise: float) -> None:
     highest = np.log(len(RATES) / prior)[:, None]  # (K, 1)
     assert (course.scores <= highest + 1e-9).all()
     counts = importance(course, noise)
-    excess, squares, rounding = (np.zeros(len(prior)) for _ in range(3))
+    begun: list[int] = []  # stretches of rows under way, and their sums
+    sums = np.zeros((0, 3, len(prior)))  # excess, squares, rounding
     scores, weights, learnt = np.zeros((len(prior), len(RATES))), [], []
     known = np.flatnonzero(~np.isnan(course.labels)).tolist()
     for row in known:
@@ -165,15 +166,20 @@ def hold_to_account(course: Course, prior: DoubleArray, noise: float) -> None:
         regret = counts[row] * 2 * (combined - label) * far
         assert (np.abs(regret) <= LARGEST * (1 + 1e-9)).all()
         for index, rate in enumerate(RATES):
-            scores[:, index] = DISCOUNT * scores[:, index] + rate * regret - (rate * regret) ** 2
+            learns = DISCOUNT * scores[:, index] + rate * regret - (rate * regret) ** 2
+            scores[:, index] = np.log((1 - SHARED) * np.exp(learns) + SHARED)
         learnt.append(scores.copy())
         lost = counts[row] * far * ((combined - label) + (said - label))
-        excess = DISCOUNT * excess + lost
-        squares = DISCOUNT * squares + regret**2
-        rounding = DISCOUNT * rounding + np.abs(lost)
+        if len(learnt) % 40 == 1:
+            begun.append(len(learnt) - 1)
+            sums = np.concatenate([sums, np.zeros((1, 3, len(prior)))])
+        sums = DISCOUNT * sums + np.array([lost, regret**2, np.abs(lost)])
+        lasted = len(learnt) - np.array(begun)[:, None]  # rows of each stretch
+        before = DISCOUNT**lasted * np.log(1 / SHARED) * (np.array(begun)[:, None] > 0)
+        lent = -np.log1p(-SHARED) * (1 - DISCOUNT**lasted) / (1 - DISCOUNT)
         for rate in RATES:
-            bound = np.log(len(RATES) / prior) / rate + rate * squares
-            assert (excess <= bound + 1e-9 * (1 + rounding)).all()
+            bound = (np.log(len(RATES) / prior) + before + lent) / rate + rate * sums[:, 1]
+            assert (sums[:, 0] <= bound + 1e-9 * (1 + sums[:, 2])).all()
     np.testing.assert_allclose(course.weights[known], weights, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(course.scores[known], learnt, rtol=1e-6, atol=1e-9)
 
@@ -322,3 +328,16 @@ def test_opposite_errors_cancel() -> None:
     late = slice(1000, None)
     assert np.mean((combined - labels)[late] ** 2) < 0.1 * np.mean((experts - labels[:, None])[late] ** 2)
     assert 0.4 < weights[late].mean(axis=0)[0] < 0.6
+
+
+def test_who_was_wrong_for_long_can_come_back() -> None:
+    """An expert that was wrong for three thousand rows is believed again some hundred rows after."""
+    draw = np.random.default_rng(6)
+    aggregator, weights = Aggregator(np.array([0.5, 0.5]), 1.0, 1), []
+    for row in range(4000):
+        truth = draw.normal()
+        experts = np.array([truth, truth + 3 * draw.normal()])
+        aggregator.combine((experts if row < 3000 else experts[::-1])[None])
+        aggregator.learn(np.array([truth + draw.normal()]))
+        weights.append(aggregator.weights[0, 1])
+    assert weights[2999] < 0.02 and weights[3100] > 0.9  # without a share it takes four times as long

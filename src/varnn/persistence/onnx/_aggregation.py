@@ -3,7 +3,7 @@
 import numpy as np
 
 from varnn._types import DoubleArray
-from varnn.model.aggregation import DISCOUNT, JUMP, LEAST, MOST, RATES, TRACKED
+from varnn.model.aggregation import DISCOUNT, JUMP, LEAST, MOST, RATES, SHARED, TRACKED
 from varnn.persistence.onnx._graph import Graph, Value
 
 
@@ -29,6 +29,7 @@ class Aggregator:
         regrets = largest.at_least(MOST).where(regrets / (largest / MOST), regrets)
         steps = regrets.is_finite().where(regrets, 0.0).unsqueeze(2) * RATES
         scores = self.scores * DISCOUNT + (steps - steps * steps)
+        scores = (scores.apply("Exp") * (1 - SHARED) + SHARED).apply("Log")
         square = self.graph.node("Min", error * error, self.scale * JUMP)
         scale = self.graph.node("Max", self.scale * TRACKED + square * (1 - TRACKED), LEAST * self.noise)
         self.scores = missing.unsqueeze(1, 2).where(self.scores, scores)
