@@ -23,7 +23,8 @@ class Aggregator:
     def learn(self, label: Value, missing: Value) -> None:
         """Take in the labels (n,) of the rows last combined, where they are not missing, (n,)."""
         error = label - self.combined
-        apart = self.experts - self.combined.unsqueeze(1)
+        apart = self.experts - self.experts[0].unsqueeze(1)
+        apart = apart - (self._weights() * apart).sum(axis=1).unsqueeze(1)
         regrets = (error / self.scale * 2.0).unsqueeze(1) * apart
         largest = regrets.apply("Abs").largest(1)
         regrets = largest.at_least(MOST).where(regrets / (largest / MOST), regrets)
@@ -37,11 +38,14 @@ class Aggregator:
 
     def combine(self, experts: Value) -> Value:
         """Combine what the experts say of the next row: (n, K) -> (n,)."""
-        scores = self.scores * DISCOUNT
-        beliefs = ((scores - scores.largest(1, 2)).apply("Exp") * self.start).sum(axis=2)
-        weights = beliefs / beliefs.sum(axis=1).unsqueeze(1)
-        combined: Value = (weights * experts).sum(axis=1)
+        combined: Value = (self._weights() * experts).sum(axis=1)
         values = {"scores": self.scores, "scale": self.scale, "experts": experts, "combined": combined}
         for name, value in values.items():
             self.graph.carry(name, value)
         return combined
+
+    def _weights(self) -> Value:
+        """Weights of the scores as they are: (n, K)."""
+        scores = self.scores * DISCOUNT
+        beliefs = ((scores - scores.largest(1, 2)).apply("Exp") * self.start).sum(axis=2)
+        return beliefs / beliefs.sum(axis=1).unsqueeze(1)
