@@ -48,4 +48,5 @@ class Aggregator:
         """Weights of the scores as they are: (n, K)."""
         scores = self.scores * DISCOUNT
         beliefs = ((scores - scores.largest(1, 2)).apply("Exp") * self.start).sum(axis=2)
-        return beliefs / beliefs.sum(axis=1).unsqueeze(1)
+        found: Value = beliefs / beliefs.sum(axis=1).unsqueeze(1)
+        return found
