@@ -48,8 +48,8 @@ WHY = """
   of no use (BIDMC's 375 waveform samples), the network does not see them.
 - **Four members** are averaged.
 - **Calendar** adds the time of day and week where that lowers the validation error of the first member.
-- **Adapting**: the readout of each series follows its labels with a constant gain, fades back to the trained
-  one, and is used only as far as it has helped lately.
+- **Adapting**: linear part and readout of each series follow its labels with a constant gain, and fade back
+  to the trained ones; who of these experts was right lately counts more.
 - **Peers**: each row sees what the other series just did.
 - **All rows**: once everything is chosen, the members are trained anew on training and validation rows, as
   `fit` does by default with the rows it held out itself. An ARX fitted to the same rows stands below it;
@@ -58,7 +58,7 @@ WHY = """
 Tried, and not in the default, as it gained little or nothing on other streams and on earlier stretches of
 these: windows of 48 and 72 rows, 128 hidden units, 8 members, dropout, weight decay, noise on the inputs,
 tanh memory, inputs clipped to their training range, the median of the
-members, inputs in the adapted readout.
+members.
 
 The settings were chosen on 21 streams, columns of the Appliances and Beijing files (the targets included)
 before their test parts and made streams, each cut 64 / 16 / 20, and on rolling origins before the test part.

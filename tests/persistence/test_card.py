@@ -2,6 +2,7 @@
 
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,9 @@ def test_the_card_says_what_a_user_asks_first(model: VARNNRegressor, path: Path)
         "Trained on 200 rows of 1 series. Rows given: 2026-01-01 to 2026-01-02T09:10.",
         f"this model {errors['model'] ** 0.5:.4g}, persistence {errors['persistence'] ** 0.5:.4g}, "
         f"its linear part alone {errors['linear part'] ** 0.5:.4g}.",
-        "window of 24 rows, 8 hidden units, memory of 48, 2 members",
+        "window of 24 rows, 8 hidden units, memory of 48, 2 members.\n",
+        "Goes on learning as labels arrive, each series by itself: linear part and readout, and how much "
+        "each of 6 experts counts (most at first: ",
         "Limits: one step ahead",
         "variant='ARM+AM'",
         f"Written by varnn {varnn.__version__}.",
@@ -96,6 +99,55 @@ def test_a_model_without_linear_part_and_validation_has_a_shorter_one() -> None:
     text = card(paper.fitted_, {})
     assert "14 inputs: 'x0', " in text and "'x11', ..." in text
     assert "held out" not in text and "linear part" not in text
+
+
+def test_what_does_not_learn_on_says_how_much_of_its_correction_is_added() -> None:
+    panel = Panel.from_arrays(None, np.cumsum(np.random.default_rng(2).normal(size=200)))
+    fixed = VARNNRegressor(epochs=1, hidden_size=4, ensemble=1, adapt=None).fit(panel)
+    text = card(fixed.fitted_, {})
+    assert f", {fixed.fitted_.shrinkage:.0%} of its correction added to the linear part.\n" in text
+    assert "learning" not in text
+
+
+@pytest.fixture(scope="module")
+def seasonal() -> VARNNRegressor:
+    generator = np.random.default_rng(3)
+    day, heat = 5 * generator.normal(size=24), generator.normal(size=480)
+    panel = Panel.from_arrays(
+        heat[:, None],
+        np.resize(day, 480) + 3 * heat + np.cumsum(generator.normal(size=480)),
+        time=np.datetime64("2026-01-01T00:00") + np.arange(480) * np.timedelta64(1, "h"),
+    )
+    return VARNNRegressor(epochs=1, hidden_size=4, ensemble=1).fit(panel)
+
+
+def test_seasons_are_named_in_rows_and_in_words(seasonal: VARNNRegressor) -> None:
+    fitted = seasonal.fitted_
+    assert "24 rows (a day)" in fitted.seasons
+    text = card(fitted, {})
+    assert f". Seasons: {', '.join(fitted.seasons)}.\n" in text
+    errors = fitted.training.validation
+    assert f"seasonal persistence {errors['seasonal persistence'] ** 0.5:.4g}" in text
+    timeless = replace(fitted, last_rows={n: replace(one, time=None) for n, one in fitted.last_rows.items()})
+    assert "24 rows" in timeless.seasons  # of which nobody knows how long they are
+
+
+def test_inspect_lists_seasons_and_experts(seasonal: VARNNRegressor, tmp_path: Path) -> None:
+    path = tmp_path / "m.varnn"
+    seasonal.save(path)
+    fitted = seasonal.fitted_
+    facts = json.loads(CliRunner().invoke(app, ["inspect", str(path), "--json"]).output)
+    assert facts["seasons"] == list(fitted.seasons) and "shrinkage of the correction" not in facts
+    assert fitted.experts is not None
+    assert [one["name"] for one in facts["experts"]] == list(fitted.experts.names)
+    assert sum(one["weight at first"] for one in facts["experts"]) == pytest.approx(1, abs=1e-3)
+    for one in facts["experts"]:
+        assert one["validation RMSE"] ** 2 == pytest.approx(fitted.training.validation[one["name"]])
+    shown = CliRunner().invoke(app, ["inspect", str(path)]).output
+    first = facts["experts"][0]
+    assert "weight at first, RMSE on validation rows" in shown
+    line = next(line for line in shown.splitlines() if line.rstrip(" │").endswith("  persistence"))
+    assert f"{first['weight at first']:.0%}" in line and f"{first['validation RMSE']:.4g}" in line
 
 
 def test_periods() -> None:

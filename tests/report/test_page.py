@@ -16,7 +16,7 @@ from varnn.report.page import Report
 
 MODEL_PARTS = [
     *("Innovations", "What is left in the errors", "By hour of the day", "Calibration"),
-    *("Residual memory", "Learning curve", "Configuration"),
+    *("Who is right when", "Residual memory", "Learning curve", "Configuration"),
 ]
 
 
@@ -109,7 +109,7 @@ def test_a_model_is_looked_at_closely() -> None:
     check_markup(page)
     assert titles(page) == ["Scores", "Error of each model", "The hardest week", *MODEL_PARTS]
     described = re.findall(r'<svg role="img" aria-label="([^"]+)"', page)
-    assert len(described) == page.count("<svg") == 7
+    assert len(described) == page.count("<svg") == 8
     assert "with its 90 % intervals" in page
     lead_in, scored = result.parts.lead_in, result.parts.scored()
     found = kept["ours"].predict(lead_in, interval=0.9)
@@ -117,6 +117,20 @@ def test_a_model_is_looked_at_closely() -> None:
     assert f"The coverage of 90 % intervals is {100 * covered.mean():.1f} %." in page
     assert "<dt>memory_size</dt><dd>5</dd>" in page
     assert "<dt>window used</dt><dd>24</dd>" in page
+
+
+def test_who_is_right_when_is_drawn_where_something_learns_on() -> None:
+    result, kept = compared(random_panel([700, 500]), epochs=1)
+    page = comparison_page.page(result, "houses", fitted=kept).html()
+    check_markup(page)
+    part = page.split("Who is right when</h2>")[1].split("</figure>")[0]
+    experts = kept["ours"].fitted_.experts
+    assert experts is not None
+    for name in experts.names:
+        assert re.search(rf">\s*{name}\s*<", part)
+    assert re.search(r"over the test rows of series s[01]: who was right lately counts more", part)
+    result, kept = compared(random_panel([700]), adapt=None, epochs=1)
+    assert "Who is right when" not in comparison_page.page(result, "house", fitted=kept).html()
 
 
 def test_a_model_without_a_clock_or_intervals_has_a_page_without_them() -> None:

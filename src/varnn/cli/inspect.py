@@ -1,6 +1,7 @@
 """``varnn inspect``: what is in a model file."""
 
 import json
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from varnn.estimator.details import flattened
 
 if TYPE_CHECKING:
     from varnn.estimator.regressor import VARNNRegressor
+    from varnn.model.fitted import Fitted
 
 
 def inspect(
@@ -34,7 +36,10 @@ def inspect(
         typer.echo(f"{printable(card)}\n")
     table = Table(title=str(model_path), title_justify="left", show_header=False)
     for name, value in facts.items():
-        shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        if name == "experts":
+            shown = "\n".join(["weight at first, RMSE on validation rows:", *map(_line, value)])
+        else:
+            shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
         table.add_row(name, shown)
     console().print(table)
 
@@ -54,7 +59,8 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "memory": fitted.architecture.memory_size,
         "members": fitted.n_members,
         "calendar inputs": list(fitted.pipeline.calendar),
-        "shrinkage of the correction": fitted.shrinkage,
+        "seasons": list(fitted.seasons),
+        **_learning(fitted),
         "parameters": int(sum(matrix.size for matrix in fitted.weights.as_dict().values())),
         "training rows": fitted.training.trained_on,
         "training series": fitted.training.series,
@@ -68,6 +74,25 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "settings": settings,
         "card": read_card(path),
     }
+
+
+def _learning(fitted: "Fitted") -> dict[str, Any]:
+    """Say who predicts, and how much of each; where nothing learns on, how much the network corrects."""
+    experts = fitted.experts
+    if experts is None:
+        return {"shrinkage of the correction": fitted.shrinkage}
+    errors = {name: math.sqrt(mse) for name, mse in fitted.training.validation.items()}
+    return {
+        "experts": [
+            {"name": name, "weight at first": round(weight, 4), "validation RMSE": errors.get(name)}
+            for name, weight in zip(experts.names, experts.prior.tolist(), strict=True)
+        ]
+    }
+
+
+def _line(expert: dict[str, Any]) -> str:
+    error = expert["validation RMSE"]
+    return f"{expert['weight at first']:4.0%}  {'' if error is None else f'{error:.4g}':9}  {expert['name']}"
 
 
 def _curve(losses: list[float]) -> str:

@@ -308,3 +308,8 @@ def seed_of(random_state: int | np.random.RandomState | None) -> int:
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def in_order(X: Any, panel: Panel, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values of rows as the rows came: those of a panel in its own order, others in that of X."""
+    return values if isinstance(X, Panel) else panel.in_caller_order(values)

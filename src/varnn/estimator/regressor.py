@@ -25,7 +25,8 @@ from varnn.estimator._fit import fit_rows
 from varnn.estimator._forecast import Method
 from varnn.estimator._settings import checked_details, plain_settings, with_details
 from varnn.estimator.details import NAMES, Details, pointing_to_details, published
-from varnn.estimator.input import RowSeries, panel_of, row_weights, take_names
+from varnn.estimator.input import RowSeries, in_order, panel_of, row_weights, take_names
+from varnn.model.expert_weights import ExpertWeights, expert_weights
 from varnn.model.forecast import Forecast
 from varnn.model.intervals import Interval
 from varnn.model.prediction import predict, predict_intervals, residual_memory
@@ -77,8 +78,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     peers : bool, default=False
         Let each row see what the other series of its panel just did; needs ``linear``, and two series.
     adapt : {"constant-gain", None}, default="constant-gain"
-        Let the readout of each series go on learning as its labels arrive, when predicting a panel and
-        in a stream alike; None leaves it as trained.
+        Let linear part, readout and the weights of experts go on learning as the labels of each series
+        arrive, when predicting a panel and in a stream alike; None leaves all as trained.
     intervals : bool or str, default=True
         Learn how large errors are, so that predictions can come with intervals; a text names the method.
     horizon : int, default=1
@@ -284,11 +285,11 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         panel = self._panel(X, y, series)
         if interval is not None:
             found = predict_intervals(self.fitted_, panel, interval, resume=resume)
-            return Interval(*(_in_order(X, panel, one) for one in found))
+            return Interval(*(in_order(X, panel, one) for one in found))
         if without_labels(panel):
             say_once(self.fitted_)
-            return _in_order(X, panel, continue_from_training(self.fitted_, panel))
-        return _in_order(X, panel, predict(self.fitted_, panel, resume=resume))
+            return in_order(X, panel, continue_from_training(self.fitted_, panel))
+        return in_order(X, panel, predict(self.fitted_, panel, resume=resume))
 
     def predict_frame(
         self,
@@ -405,12 +406,18 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     def innovations(self, X: Any, y: Any = None, *, series: RowSeries = None) -> FloatArray:
         """Label minus one-step prediction of every row, NaN where the label is missing; as ``predict``."""
         panel = self._panel(X, y, series)
-        return _in_order(X, panel, np.asarray(panel.target - predict(self.fitted_, panel)))
+        return in_order(X, panel, np.asarray(panel.target - predict(self.fitted_, panel)))
 
     def memory(self, X: Any, y: Any = None, *, series: RowSeries = None) -> npt.NDArray[np.float32]:
         """Residual memory that each row was predicted with, (n_rows, ensemble * memory_size)."""
         panel = self._panel(X, y, series)
-        return _in_order(X, panel, residual_memory(self.fitted_, panel))
+        return in_order(X, panel, residual_memory(self.fitted_, panel))
+
+    def expert_weights(self, X: Any, y: Any = None, *, series: RowSeries = None) -> ExpertWeights:
+        """How much each expert counted in each prediction; rows are in the order that ``predict`` gives."""
+        panel = self._panel(X, y, series)
+        names, weights = expert_weights(self.fitted_, panel)
+        return ExpertWeights(names, in_order(X, panel, weights))
 
     def diagnose(self, X: Any, y: Any = None, *, series: RowSeries = None) -> Diagnosis:
         """Say what the innovations still hold, where they changed, and whether intervals covered."""
@@ -488,8 +495,3 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _in_order(X: Any, panel: Panel, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values of rows as the rows came: those of a panel in its own order, others in that of X."""
-    return values if isinstance(X, Panel) else panel.in_caller_order(values)

@@ -119,7 +119,7 @@ def refit_task(
     """Train a model again on all rows, once everything is chosen; KeyboardInterrupt if it was cut short.
 
     Nothing is chosen here. Each member is trained anew, for as many epochs as were best for it before. What
-    was measured on rows that the network had not seen (shrinkage, forgetting, quantiles of errors) stays.
+    was measured on rows that the network had not seen (shrinkage, first weights, quantiles of errors) stays.
     """
     progress = Progress(sum(epochs), on_epoch)
 

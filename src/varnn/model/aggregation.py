@@ -1,42 +1,53 @@
 """Online aggregation of experts: a convex combination whose weights follow who was right, with a guarantee.
 
-Bernstein online aggregation [1]_ with a discount, over a grid of learning rates [2]_. With experts
-x_1 .. x_K of row t, weights w and p = sum of w_k x_k ::
+Bernstein online aggregation [1]_ with a discount and a fixed share [3]_, over a grid of learning rates [2]_.
+With experts x_1 .. x_K of row t, weights w and p = sum of w_k x_k ::
 
     r_k = a_t 2 (p - y) (p - x_k)                what p lost to expert k, at least: the loss is convex
-    u_kj <- c u_kj + h_j r_k - (h_j r_k)^2       for each rate h_j
+    u_kj <- ln[(1 - b) exp(c u_kj + h_j r_k - (h_j r_k)^2) + b]       for each rate h_j
     w_k  in proportion to  pi_k sum over j of h_j exp(c u_kj)
 
-where pi are the weights at the start, c the discount, and a_t makes errors comparable: one over their mean
-square lately, and less where a row would otherwise move any r_k beyond 1 / (2 h_1), h_1 being the largest
-rate. So no row can, however wild.
+where pi are the weights at the start, c the discount, b the share that all get back with every row, and a_t
+makes errors comparable: one over their mean square lately, and less where a row would otherwise move any r_k
+beyond 1 / (2 h_1), h_1 being the largest rate. So no row can, however wild.
 
-The guarantee holds for every sequence, whoever chose it, and at any time T, for every expert and rate ::
+The guarantee holds for every sequence, whoever chose it, on every stretch of rows s < t <= T, for every
+expert and rate ::
 
-    sum over t <= T of c^(T-t) a_t [(p_t - y_t)^2 - (x_k,t - y_t)^2]
-        <=  ln(J / pi_k) / h_j  +  h_j sum over t <= T of c^(T-t) r_k,t^2
+    sum of c^(T-t) a_t [(p_t - y_t)^2 - (x_k,t - y_t)^2]
+        <=  [ln(J / pi_k) + c^(T-s) ln(1 / b) + ln(1 / (1 - b)) sum of c^(T-t)] / h_j
+            + h_j sum of c^(T-t) r_k,t^2
+
+and from the first row on, s = 0, without its second term. However wrong an expert was before the stretch, it
+costs no more than ln(1 / b) to believe it again.
 
 Proof: let W be the sum over k and j of pi_k / J exp(u_kj), which is 1 at the start. As x - x^2 <= ln(1 + x)
-for x >= -1/2, exp(u_kj) after a row is at most exp(c u_kj) (1 + h_j r_k); the sum over k of w_k r_k is zero,
-so that W is at most the sum of pi_k / J exp(c u_kj), which by Jensen is at most W^c before the row: W stays
-at most 1, and each u_kj at most ln(J / pi_k). The rest is convexity.
+for x >= -1/2, exp(c u_kj + h_j r_k - (h_j r_k)^2) is at most exp(c u_kj) (1 + h_j r_k); the sum over k of
+w_k r_k is zero, so that the sum of these is at most that of pi_k / J exp(c u_kj), which by Jensen is at most
+W^c before the row. So W is at most (1 - b) W^c + b after it: W stays at most 1, and each u_kj at most
+ln(J / pi_k). It is at least ln(b) after any row, 0 at the start, and at least ln(1 - b) + c u_kj + h_j r_k -
+(h_j r_k)^2 after a row; these added up from s to T, with the upper bound at T, give the sum of r_k. The rest
+is convexity.
 
 References
 ----------
 .. [1] O. Wintenberger, "Optimal learning with Bernstein online aggregation", Machine Learning 106, 2017.
 .. [2] W. M. Koolen and T. van Erven, "Second-order quantile methods for experts and combinatorial games",
    COLT, 2015.
+.. [3] M. Herbster and M. K. Warmuth, "Tracking the best expert", Machine Learning 32, 1998.
 """
 
 import numpy as np
 
 from varnn._types import DoubleArray, IntArray
 
-DISCOUNT = 0.999  # a row counts for a third after a thousand rows
+DISCOUNT = 0.998  # a row counts for a third after five hundred rows
+SHARED = 1e-4  # b: who was wrong for long can be believed again within a hundred rows
 RATES = np.array([1 / 8, 1 / 32, 1 / 128])  # h
 MOST = 0.5 / RATES[0]  # size of r_k in a row
 TRACKED = 0.998  # memory of the mean square of errors
 JUMP = 25.0  # times that mean square: a larger square counts as so much
+_KEPT, _BACK = np.log1p(-SHARED), np.log(SHARED)
 LEAST = 1e-12  # of the mean square at the start: errors never get smaller than nothing
 
 
@@ -103,14 +114,19 @@ class Aggregator:
             if missing.all():
                 return
             errors = np.where(missing, 0.0, errors)
+        # How far experts are from p, by way of one of them: those that say the same then are just as far, and
+        # the weighted sum is nothing to the last digit, which the guarantee rests on.
+        apart = self._experts - self._experts[:, :1]
+        apart -= np.add.reduce(self.weights * apart, axis=1, keepdims=True)
         with np.errstate(over="ignore", invalid="ignore"):  # of errors beyond all bounds
-            regrets = 2 * (errors / self.scale)[:, None] * (self._experts - self._combined[:, None])
+            regrets = 2 * (errors / self.scale)[:, None] * apart
             largest = np.maximum.reduce(np.abs(regrets), axis=1, keepdims=True)
             regrets *= MOST / np.maximum(largest, MOST)
             steps = np.where(np.isfinite(regrets), regrets, 0.0)[:, :, None] * RATES
             squares = np.minimum(np.square(errors), JUMP * self.scale)
         scores = DISCOUNT * self.scores
         scores += steps - np.square(steps)
+        scores = np.logaddexp(scores + _KEPT, _BACK)
         scale = TRACKED * self.scale + (1 - TRACKED) * squares
         np.maximum(scale, self._least, out=scale)
         if missing.any():

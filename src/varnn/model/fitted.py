@@ -16,10 +16,12 @@ from varnn._types import FloatArray, IntArray
 from varnn.data.categories import Categories
 from varnn.data.panel import Panel
 from varnn.data.preparation import STANDARD_LIMIT, fill_gaps
+from varnn.data.sampling import seconds_per_row
 from varnn.model.calendar import has_times
 from varnn.model.experts import Experts
 from varnn.model.intervals import Calibrator
 from varnn.model.pipeline import FeaturePipeline, Prepared
+from varnn.model.seasons import in_words
 from varnn.model.training_record import TrainingRecord
 from varnn.network.cell import Architecture, Weights
 
@@ -90,6 +92,20 @@ class Fitted:
     def reach(self) -> int:
         """How many rows before it a row's prediction is made from, but for what goes on learning."""
         return self.window - 1 + self.pipeline.reach
+
+    @property
+    def seconds_per_row(self) -> int | None:
+        """Usual step of the last training rows, in seconds; None where they have no times."""
+        known = [one.time for one in self.last_rows.values() if one.time is not None]
+        if not known:
+            return None
+        return seconds_per_row(np.concatenate(known), np.cumsum([0, *(len(one) for one in known)]))
+
+    @property
+    def seasons(self) -> tuple[str, ...]:
+        """Seasons that the linear part looks back on, in words."""
+        periods = () if self.pipeline.linear is None else self.pipeline.linear.form.periods
+        return tuple(in_words(one, self.seconds_per_row) for one in periods)
 
     @property
     def labels_known(self) -> tuple[float, float]:

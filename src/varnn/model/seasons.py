@@ -56,6 +56,21 @@ def offered_periods(training: Panel) -> tuple[int, ...]:
     return tuple(periods)
 
 
+def in_words(period: int, step: int | None) -> str:
+    """Name a period, given the usual step from row to row in seconds.
+
+    Examples
+    --------
+    >>> in_words(24, 3600), in_words(365, 86_400), in_words(31, None)
+    ('24 rows (a day)', '365 rows (a year)', '31 rows')
+    """
+    rows = f"{period} rows"
+    for seconds, name in zip(_CYCLES, ("a day", "a week", "a year"), strict=True):
+        if step is not None and period == round(seconds / step):
+            return f"{rows} ({name})"
+    return rows
+
+
 def _is_regular(training: Panel, step: int) -> bool:
     """Whether rows nearly always follow each other at the usual step."""
     time = np.asarray(training.time).astype("datetime64[s]").astype(np.int64)

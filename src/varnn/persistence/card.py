@@ -10,11 +10,17 @@ import numpy.typing as npt
 
 from varnn.data.leaks import advice
 from varnn.data.rules import shown
+from varnn.model.experts import LINEAR, PERSISTENCE, SEASONAL_PERSISTENCE
 from varnn.model.fitted import Fitted
 from varnn.model.training_record import TrainingRecord
 
 _NAMES_SHOWN = 12
-_LABELS = {"model": "this model", "persistence": "persistence", "linear part": "its linear part alone"}
+_LABELS = {
+    "model": "this model",
+    PERSISTENCE: PERSISTENCE,
+    SEASONAL_PERSISTENCE: SEASONAL_PERSISTENCE,
+    LINEAR: "its linear part alone",
+}
 
 
 def card(fitted: Fitted, settings: Mapping[str, Any], horizon: int | None = None) -> str:
@@ -37,13 +43,19 @@ def card(fitted: Fitted, settings: Mapping[str, Any], horizon: int | None = None
     Predicts 'load' one row ahead, from the labels before it and 5 inputs: 'demand', 'temperature', ...
     Trained on 300 rows of 1 series. Rows given: 0 to 299.
     Error on rows held out (RMSE, in units of the target): this model ..., persistence ..., its linear part...
-    Network: window of 24 rows, 8 hidden units, memory of 48, 4 members, ...% of its correction added to the
-    linear part, readout goes on learning.
+    Network: window of 24 rows, 8 hidden units, memory of 48, 4 members.
+    Goes on learning as labels arrive, each series by itself: linear part and readout, and how much each ...
     Limits: ...
     Settings: variant='ARM+AM'.
     Written by varnn ...
     """
-    lines = [_purpose(fitted), *_categories(fitted), *_training(fitted.training), _network(fitted)]
+    lines = [
+        _purpose(fitted),
+        *_categories(fitted),
+        *_training(fitted.training),
+        _network(fitted),
+        *_learning(fitted),
+    ]
     lines.append(_limits(fitted, settings.get("horizon", 1) if horizon is None else horizon))
     lines.append("Settings: " + ", ".join(f"{name}={value!r}" for name, value in settings.items()) + ".")
     return "\n".join([*lines, f"Written by varnn {version('varnn')}."])
@@ -76,7 +88,8 @@ def _purpose(fitted: Fitted) -> str:
     clock = "".join(f", and the time of {one}" for one in fitted.pipeline.calendar)
     others = ", and what the other series just did" if fitted.pipeline.peers else ""
     seen = f"the labels before it and {inputs}{clock}{others}"
-    return f"Predicts {fitted.target_name!r} one row ahead, from {seen}."
+    seasons = f" Seasons: {', '.join(fitted.seasons)}." if fitted.seasons else ""
+    return f"Predicts {fitted.target_name!r} one row ahead, from {seen}.{seasons}"
 
 
 def _categories(fitted: Fitted) -> list[str]:
@@ -98,7 +111,9 @@ def _training(record: TrainingRecord) -> list[str]:
         lines.append(f"Training was cut short {record.interrupted}.")
     if record.validation:
         listed = ", ".join(
-            f"{_LABELS.get(name, name)} {math.sqrt(mse):.4g}" for name, mse in record.validation.items()
+            f"{said} {math.sqrt(record.validation[name]):.4g}"
+            for name, said in _LABELS.items()
+            if name in record.validation
         )
         lines.append(f"Error on rows held out (RMSE, in units of the target): {listed}.")
     return lines
@@ -108,13 +123,24 @@ def _network(fitted: Fitted) -> str:
     cell = fitted.architecture
     members = f"{fitted.n_members} member{'s' * (fitted.n_members > 1)}"
     shrunk = ""
-    if fitted.pipeline.linear is not None:
+    if fitted.pipeline.linear is not None and fitted.experts is None:
         shrunk = f", {fitted.shrinkage:.0%} of its correction added to the linear part"
-    learning = "" if fitted.experts is None else ", goes on learning"
     return (
         f"Network: window of {fitted.window} rows, {cell.hidden_size} hidden units, memory of "
-        f"{cell.memory_size}, {members}{shrunk}{learning}."
+        f"{cell.memory_size}, {members}{shrunk}."
     )
+
+
+def _learning(fitted: Fitted) -> list[str]:
+    """Say what goes on learning, if anything does."""
+    experts = fitted.experts
+    if experts is None:
+        return []
+    both = "readout" if experts.linear is None else "linear part and readout"
+    return [
+        f"Goes on learning as labels arrive, each series by itself: {both}, and how much each of "
+        f"{len(experts.names)} experts counts (most at first: {experts.names[experts.prior.argmax()]})."
+    ]
 
 
 def _limits(fitted: Fitted, horizon: int) -> str:

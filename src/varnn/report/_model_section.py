@@ -12,6 +12,7 @@ from varnn.estimator.details import flattened
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.protocols import Parts
 from varnn.model.calendar import has_times
+from varnn.model.expert_weights import expert_weights
 from varnn.model.prediction import residual_memory
 from varnn.monitoring.calibration import Calibration
 from varnn.monitoring.diagnostics import FEWEST_ROWS, Diagnosis, PredictionTrace, diagnose_trace
@@ -31,7 +32,7 @@ def add_model(
     *,
     others: Mapping[str, FloatArray] | None = None,
 ) -> None:
-    """Add predictions, innovations, calibration, memory, learning curve and configuration to a report.
+    """Add predictions, innovations, calibration, experts, memory, learning curve and settings to a report.
 
     Parameters
     ----------
@@ -56,6 +57,8 @@ def add_model(
         shown = np.isin(parts.test.rows, test.rows)
         beside = {other: one[shown] for other, one in _spread_out(others or {}, scored).items()}
         worst = _add_course(report, name, trace, diagnose_trace(trace), beside)
+        if model.fitted_.experts is not None:
+            _add_experts(report, name, model, lead_in, trace.panel, worst)
         _add_memory(report, name, model, lead_in, test, worst)
     if model.history_:
         report.add_figure(
@@ -157,6 +160,25 @@ def _add_course(
             _calibration_in_words(diagnosis.calibration),
         )
     return worst
+
+
+def _add_experts(
+    report: Report, name: str, model: VARNNRegressor, lead_in: Panel, test: Panel, worst: slice
+) -> None:
+    """Show who was believed, in the series of the rows in which the model errs most."""
+    names, weights = expert_weights(model.fitted_, lead_in)
+    weights = weights[np.isin(lead_in.rows, test.rows)]
+    series = int(np.searchsorted(test.starts, worst.start, side="right")) - 1
+    rows = slice(int(test.starts[series]), int(test.starts[series + 1]))
+    mean = weights[rows].mean(axis=0)
+    report.add_figure(
+        "Who is right when",
+        over_time.belief(_places(test)[rows], names, weights[rows]),
+        f"How much each expert counts in what {name} predicts, over the test rows"
+        + (f" of series {test.ids[series]}" if test.n_series > 1 else "")
+        + ": who was right lately counts more. On the whole it believed "
+        + f"{names[int(mean.argmax())]!r} most, {mean.max():.0%}.",
+    )
 
 
 def _add_memory(

@@ -1,4 +1,4 @@
-"""What a model did over time -> figures: predictions, innovations and memory, with changes marked.
+"""What a model did over time -> figures: predictions, innovations, experts and memory, with changes marked.
 
 Places along the time axis are row numbers or times, whichever the rows have.
 """
@@ -219,3 +219,39 @@ def memory(places: Values, states: Values, *, marks: Sequence[Mark] = ()) -> Fig
     bar.set_label("state", color=INK)
     bar.ax.tick_params(colors=INK, labelsize=8)
     return figure
+
+
+def belief(places: Values, names: Sequence[str], weights: Values) -> Figure:
+    """Draw how much each expert counts over time, as areas that fill the figure from 0 to 1.
+
+    Parameters
+    ----------
+    places, weights : Values
+        Where each row stands, and the weights of the experts: (n,) and (n, n_experts).
+    names : sequence of str
+        Of the experts; those of simple ones are drawn at the bottom.
+    """
+    figure, (axes,) = figures.new_figure()
+    middle, means = in_spans(weights)
+    colours = [COLOURS[(6 - index) % len(COLOURS)] for index in range(len(names))]  # the simplest is grey
+    areas = axes.stackplot(places[middle], means.T, colors=colours, alpha=0.85, linewidth=0)
+    axes.set_ylim(0, 1)
+    axes.legend(  # beside the areas, in the order they lie in
+        areas[::-1], names[::-1], loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=9, frameon=False
+    )
+    _name_axes(axes, places, "weight")
+    return figure
+
+
+def in_spans(values: Values, most: int = 250) -> tuple[npt.NDArray[np.int64], Values]:
+    """Mean of each of so many spans of rows, at most, and the row in the middle of each.
+
+    Examples
+    --------
+    >>> rows, means = in_spans(np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [8.0]]), most=2)
+    >>> rows.tolist(), means.tolist()
+    ([1, 4], [[1.0], [5.0]])
+    """
+    ends = np.linspace(0, len(values), min(most, len(values)) + 1).round().astype(np.int64)
+    sums = np.add.reduceat(values, ends[:-1], axis=0)
+    return (ends[:-1] + ends[1:] - 1) // 2, sums / np.diff(ends)[:, None]

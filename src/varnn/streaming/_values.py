@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn._types import DoubleArray
+from varnn._types import DoubleArray, FloatArray
 from varnn.data.categories import Categories, category_numbers, input_name
 from varnn.data.finite import LARGEST
 from varnn.data.odd_input import unmasked
+from varnn.data.preparation import Fill
+from varnn.data.timestamps import timestamp
 from varnn.errors import DataError
 
 _TOO_LARGE = f"{{}} must be finite and at most {LARGEST:g} in size; {{}}. Correct it, or leave it out."
+_FARTHEST = np.timedelta64(3653, "D")  # that a row may lie after the one before: a mistyped year is farther
 
 
 def inputs_of(
@@ -99,7 +102,45 @@ def labels_of(y: Any, n_series: int | None) -> DoubleArray:
     return labels
 
 
-def refuse_huge(values: npt.NDArray[Any]) -> None:
+def without_gaps(x: FloatArray, known: FloatArray, fill: Fill) -> FloatArray:
+    """Fill missing inputs as `varnn.data.preparation` does; refuse what a panel would refuse.
+
+    Examples
+    --------
+    >>> without_gaps(np.array([1.0, np.nan]), np.array([3.0, 4.0]), "forward").tolist()
+    [1.0, 4.0]
+    """
+    flat = np.multiply(x.ravel(), LARGEST**-2)  # so small that no square is infinite
+    if flat.dot(flat) <= LARGEST**-2:  # quicker than to look at each
+        return x
+    _refuse_huge(x)
+    missing = np.isnan(x)
+    if fill not in ("forward", "zero") and missing.any():
+        place = np.argwhere(missing)[0].tolist()
+        raise DataError(
+            f"with fill={fill!r} a stream takes no missing input; position {place} of x is missing. Fill "
+            "it first, or fit with fill='forward'."
+        )
+    return np.where(missing, known if fill == "forward" else 0.0, x)
+
+
+def later_than(last: np.datetime64 | None, time: Any) -> np.datetime64:
+    """Read the time of a row; refuse one that is not after that of the row before."""
+    when = timestamp(time)
+    if last is not None and when <= last:
+        raise DataError(
+            f"the time of a row must be after that of the row observed before it; got {when} after "
+            f"{last}. Send the rows of a series in the order of time, each once."
+        )
+    if last is not None and when - last > _FARTHEST:
+        raise DataError(
+            f"the time of a row must be within ten years of the row before it; got {when} after "
+            f"{last}. Correct it: all rows until then would be refused."
+        )
+    return when
+
+
+def _refuse_huge(values: npt.NDArray[Any]) -> None:
     """Refuse inputs that a panel would refuse; NaN passes."""
     beyond = np.abs(values) > LARGEST
     if beyond.any():

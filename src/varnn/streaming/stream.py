@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import DoubleArray, FloatArray
-from varnn.data.finite import LARGEST
 from varnn.data.preparation import LIMIT
 from varnn.data.rules import optional, whole
 from varnn.data.timestamps import read_back, timestamp
 from varnn.errors import ConfigError, DataError, ModelFileError
+from varnn.model.expert_weights import known_experts
 from varnn.model.experts import LiveExperts
 from varnn.model.fitted import Fitted, LastRows
 from varnn.model.forecast import Forecast, Forecaster
@@ -31,10 +31,9 @@ from varnn.monitoring.monitor import Event, Monitor
 from varnn.persistence import model_file
 from varnn.streaming._cell import Workspace
 from varnn.streaming._snapshot_checks import check_header, check_states
-from varnn.streaming._values import inputs_of, label_of, labels_of, refuse_huge
+from varnn.streaming._values import inputs_of, label_of, labels_of, later_than, without_gaps
 from varnn.streaming.resume import Resume, kept_series
 
-_FARTHEST = np.timedelta64(3653, "D")  # that a row may lie after the one before: a mistyped year is farther
 _BLOCK = 128  # series at a time: with a window of 5 and 128 hidden units they fit into 1 MB of cache
 
 
@@ -108,6 +107,23 @@ class Stream:
         """Length of one x."""
         return len(self.model.input_names)
 
+    @property
+    def weights(self) -> dict[str, Any]:
+        """How much each expert counts in the next prediction: floats by name, of a fleet arrays (n,).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from varnn import VARNNRegressor
+        >>> X = np.random.default_rng(0).normal(size=(60, 2))
+        >>> live = VARNNRegressor(epochs=1, hidden_size=4).fit(X, X[:, 0]).stream()
+        >>> max(live.weights.values()) < 1, round(sum(live.weights.values()), 9)
+        (True, 1.0)
+        """
+        names = known_experts(self.model).names
+        now = np.empty((1, 0)) if self._experts is None else self._experts.aggregator.weights
+        return dict(zip(names, now[0].tolist() if self.n_series is None else now.T.copy(), strict=True))
+
     def predict(
         self,
         x: npt.ArrayLike | Mapping[str, float | str | None],
@@ -139,7 +155,7 @@ class Stream:
         levels = None if interval is None else check_levels(interval)
         if levels is not None:
             known_calibrator(self.model.calibrator)
-        when = None if time is None else self._later(time)
+        when = None if time is None else later_than(self.last_time, time)
         if not self._acquire(False):  # not `with self._guard`: that takes four times as long
             raise self._guard.error()
         try:
@@ -385,36 +401,6 @@ class Stream:
         """Make what prepares the rows of so many series."""
         return PipelineStream(self.model.pipeline, width, self.n_inputs)
 
-    def _later(self, time: Any) -> np.datetime64:
-        """Read the time of a row; refuse one that is not after that of the row before."""
-        when = timestamp(time)
-        if self.last_time is not None and when <= self.last_time:
-            raise DataError(
-                f"the time of a row must be after that of the row observed before it; got {when} after "
-                f"{self.last_time}. Send the rows of a series in the order of time, each once."
-            )
-        if self.last_time is not None and when - self.last_time > _FARTHEST:
-            raise DataError(
-                f"the time of a row must be within ten years of the row before it; got {when} after "
-                f"{self.last_time}. Correct it: all rows until then would be refused."
-            )
-        return when
-
-    def _without_gaps(self, x: FloatArray) -> FloatArray:
-        """Fill missing inputs as `varnn.data.preparation` does; refuse what a panel would refuse."""
-        flat = np.multiply(x.ravel(), LARGEST**-2)  # so small that no square is infinite
-        if flat.dot(flat) <= LARGEST**-2:  # quicker than to look at each
-            return x
-        refuse_huge(x)
-        missing, fill = np.isnan(x), self.model.pipeline.fill
-        if fill not in ("forward", "zero") and missing.any():
-            place = np.argwhere(missing)[0].tolist()
-            raise DataError(
-                f"with fill={fill!r} a stream takes no missing input; position {place} of x is missing. Fill "
-                "it first, or fit with fill='forward'."
-            )
-        return np.where(missing, self._known if fill == "forward" else 0.0, x)
-
     def _scaled(self, values: FloatArray) -> DoubleArray:
         """Bring x into scaled units as `Scaling.inputs` does, in a buffer."""
         wide, flat, limit = self._wide, self._wide_flat, self._scaling.input_limit
@@ -428,7 +414,7 @@ class Stream:
         """Prepare x, (D,) or (n, D), hand it to the blocks, and read their predictions."""
         pipeline, scaling = self._pipeline, self._scaling
         try:
-            x = self._without_gaps(given)
+            x = without_gaps(given, self._known, self.model.pipeline.fill)
             scaled = self._scaled(x if pipeline is None else pipeline.prepare(x, time))
         except DataError:
             self._reopen()

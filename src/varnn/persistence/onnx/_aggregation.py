@@ -3,7 +3,7 @@
 import numpy as np
 
 from varnn._types import DoubleArray
-from varnn.model.aggregation import DISCOUNT, JUMP, LEAST, MOST, RATES, TRACKED
+from varnn.model.aggregation import DISCOUNT, JUMP, LEAST, MOST, RATES, SHARED, TRACKED
 from varnn.persistence.onnx._graph import Graph, Value
 
 
@@ -23,12 +23,14 @@ class Aggregator:
     def learn(self, label: Value, missing: Value) -> None:
         """Take in the labels (n,) of the rows last combined, where they are not missing, (n,)."""
         error = label - self.combined
-        apart = self.experts - self.combined.unsqueeze(1)
+        apart = self.experts - self.experts[0].unsqueeze(1)
+        apart = apart - (self._weights() * apart).sum(axis=1).unsqueeze(1)
         regrets = (error / self.scale * 2.0).unsqueeze(1) * apart
         largest = regrets.apply("Abs").largest(1)
         regrets = largest.at_least(MOST).where(regrets / (largest / MOST), regrets)
         steps = regrets.is_finite().where(regrets, 0.0).unsqueeze(2) * RATES
         scores = self.scores * DISCOUNT + (steps - steps * steps)
+        scores = (scores.apply("Exp") * (1 - SHARED) + SHARED).apply("Log")
         square = self.graph.node("Min", error * error, self.scale * JUMP)
         scale = self.graph.node("Max", self.scale * TRACKED + square * (1 - TRACKED), LEAST * self.noise)
         self.scores = missing.unsqueeze(1, 2).where(self.scores, scores)
@@ -36,11 +38,15 @@ class Aggregator:
 
     def combine(self, experts: Value) -> Value:
         """Combine what the experts say of the next row: (n, K) -> (n,)."""
-        scores = self.scores * DISCOUNT
-        beliefs = ((scores - scores.largest(1, 2)).apply("Exp") * self.start).sum(axis=2)
-        weights = beliefs / beliefs.sum(axis=1).unsqueeze(1)
-        combined: Value = (weights * experts).sum(axis=1)
+        combined: Value = (self._weights() * experts).sum(axis=1)
         values = {"scores": self.scores, "scale": self.scale, "experts": experts, "combined": combined}
         for name, value in values.items():
             self.graph.carry(name, value)
         return combined
+
+    def _weights(self) -> Value:
+        """Weights of the scores as they are: (n, K)."""
+        scores = self.scores * DISCOUNT
+        beliefs = ((scores - scores.largest(1, 2)).apply("Exp") * self.start).sum(axis=2)
+        found: Value = beliefs / beliefs.sum(axis=1).unsqueeze(1)
+        return found
