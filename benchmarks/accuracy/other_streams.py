@@ -6,15 +6,19 @@ first 80 % of the rows and nothing else: what it wants to hold out to choose on 
 for a user who calls ``fit``.
 """
 
+import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import fresh
 from varnn import baselines, datasets, evaluation
+from varnn._types import BoolArray
+from varnn.data.files import write_atomically
 from varnn.data.panel import Panel
 from varnn.data.preparation import split_in_time
 from varnn.errors import ConfigError
@@ -24,6 +28,7 @@ from varnn.report.provenance import provenance
 
 LEVEL = 0.9  # of the intervals whose coverage is counted
 OURS = "VARNN"
+FIRST_SEED = 2025
 
 
 def _stopped_early(known: Panel, name: str = "narx-gbm") -> Any:
@@ -112,6 +117,7 @@ class Found:
     mse: dict[str, float]  # by model
     coverage: float
     seconds: float  # to fit VARNN
+    draws: list[float] = field(default_factory=list)  # errors of VARNN, one for each seed
 
     @property
     def best_simple(self) -> str:
@@ -124,38 +130,47 @@ class Found:
         return self.mse[OURS] / self.mse[self.best_simple]
 
 
-def run(names: Sequence[str] | None = None, *, threads: int = 2, on_done: Callable[[Found], None]) -> None:
+def run(
+    names: Sequence[str] | None = None,
+    *,
+    threads: int = 2,
+    seeds: int = 3,
+    cache: Path | None = None,
+    on_done: Callable[[Found], None],
+) -> None:
     """Measure one stream after the other, each in a process of its own."""
     for one in STREAMS:
         if names is None or one.name in names:
-            on_done(
-                Found(
-                    **fresh.call("benchmarks.accuracy.other_streams:measure", threads=threads, name=one.name)
-                )
+            found = fresh.call(
+                "benchmarks.accuracy.other_streams:measure",
+                threads=threads,
+                name=one.name,
+                seeds=seeds,
+                cache=None if cache is None else str(cache),
             )
+            on_done(Found(**found))
 
 
-def measure(*, threads: int, name: str, settings: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Fit all models to one stream and score them; gives the fields of `Found`."""
+def measure(
+    *,
+    threads: int,
+    name: str,
+    seeds: int = 1,
+    cache: str | None = None,
+    settings: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Fit all models to one stream and score them; gives the fields of `Found`.
+
+    Scores of VARNN that a folder ``cache`` holds are taken from there.
+    """
     import torch
 
     torch.set_num_threads(threads)
-    stream = next((one for one in STREAMS if one.name == name), None)
-    if stream is None:
-        raise ConfigError(f"there is no stream {name!r}. There are {[one.name for one in STREAMS]}.")
-    panel = stream.panel()
-    known, test = split_in_time(panel, 0.8, 0.2)
-    scored = np.isin(panel.rows, test.rows) & ~np.isnan(panel.target)
-
+    stream = _stream(name)
+    panel, known, scored = _cut(stream)
     truth = panel.target[scored]
-    errors = {
-        name: metrics.mse(truth, fitted(known).predict(panel)[scored]) for name, fitted in SIMPLE.items()
-    }
-    ours = VARNNRegressor(**(settings or {}))
-    began = time.perf_counter()
-    ours.fit(known)
-    seconds = time.perf_counter() - began
-    prediction, lower, upper = ours.predict(panel, interval=LEVEL)
+    errors = {one: metrics.mse(truth, fitted(known).predict(panel)[scored]) for one, fitted in SIMPLE.items()}
+    ours = [_recalled(stream, FIRST_SEED + draw, cache, settings) for draw in range(seeds)]
     return asdict(
         Found(
             stream=name,
@@ -163,11 +178,60 @@ def measure(*, threads: int, name: str, settings: dict[str, Any] | None = None) 
             rows=len(panel),
             scored=int(scored.sum()),
             missing=float(np.isnan(panel.target).mean()),
-            mse={**errors, OURS: metrics.mse(truth, prediction[scored])},
-            coverage=metrics.coverage(truth, lower[scored], upper[scored]),
-            seconds=seconds,
+            mse={**errors, OURS: float(np.mean([one["mse"] for one in ours]))},
+            draws=[one["mse"] for one in ours],
+            coverage=float(np.mean([one["coverage"] for one in ours])),
+            seconds=float(np.mean([one["seconds"] for one in ours])),
         )
     )
+
+
+def score_ours(stream: Stream, seed: int, settings: dict[str, Any] | None = None) -> dict[str, float]:
+    """Fit VARNN from one seed; its error on the last rows, the coverage of its intervals, and its seconds."""
+    panel, known, scored = _cut(stream)
+    model = VARNNRegressor(random_state=seed, **(settings or {}))
+    began = time.perf_counter()
+    model.fit(known)
+    seconds = time.perf_counter() - began
+    prediction, lower, upper = model.predict(panel, interval=LEVEL)
+    truth = panel.target[scored]
+    return {
+        "mse": metrics.mse(truth, prediction[scored]),
+        "coverage": metrics.coverage(truth, lower[scored], upper[scored]),
+        "seconds": seconds,
+    }
+
+
+def place(cache: str | Path, stream: Stream, seed: int) -> Path:
+    """File in which a score of VARNN is kept."""
+    return Path(cache) / f"{stream.name.replace(', ', '-').replace(' ', '-')}-{seed}.json"
+
+
+def _recalled(
+    stream: Stream, seed: int, cache: str | None, settings: dict[str, Any] | None
+) -> dict[str, float]:
+    kept = None if cache is None else place(cache, stream, seed)
+    if kept is not None and kept.is_file():
+        return dict(json.loads(kept.read_text()))
+    found = score_ours(stream, seed, settings)
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(kept, json.dumps(found).encode())
+    return found
+
+
+def _stream(name: str) -> Stream:
+    stream = next((one for one in STREAMS if one.name == name), None)
+    if stream is None:
+        raise ConfigError(f"there is no stream {name!r}. There are {[one.name for one in STREAMS]}.")
+    return stream
+
+
+def _cut(stream: Stream) -> tuple[Panel, Panel, BoolArray]:
+    """All rows, those that models see, and which of all are scored."""
+    panel = stream.panel()
+    known, test = split_in_time(panel, 0.8, 0.2)
+    return panel, known, np.isin(panel.rows, test.rows) & ~np.isnan(panel.target)
 
 
 def summed_up(found: Sequence[Found], command: str) -> dict[str, Any]:

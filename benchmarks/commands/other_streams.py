@@ -14,6 +14,10 @@ def other_streams(
         str | None, typer.Option("--streams", help="Streams, separated by semicolons; default: all.")
     ] = None,
     threads: FitThreads = 2,
+    seeds: Annotated[int, typer.Option(help="Seeds of VARNN.", min=1)] = 3,
+    cache: Annotated[Path, typer.Option(help="Folder where finished scores of VARNN are kept.")] = Path(
+        "results/other-streams"
+    ),
     json_path: Json = None,
 ) -> None:
     """Score the default on real streams that no setting was chosen on, beside simple models.
@@ -40,7 +44,7 @@ def other_streams(
                 text = json.dumps(bench.summed_up(found, command), indent=1)
                 write_atomically(kept, f"{text}\n".encode())
 
-        bench.run(chosen, threads=threads, on_done=on_done)
+        bench.run(chosen, threads=threads, seeds=seeds, cache=cache, on_done=on_done)
     mean = bench.summed_up(found, command)["geometric mean"]
     words_for(json_path).print(f"geometric mean over {len(found)} streams: {mean:.3f}")
 
