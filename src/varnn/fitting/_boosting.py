@@ -54,6 +54,8 @@ def grow(
     """
     lightgbm = require("lightgbm", extra="baselines", purpose="experts=('boosting',)")
     rows = _examples(fitted, experts, training.latest(LATEST))
+    if not len(rows.targets):  # the latest rows have no labels: then there is nothing to say
+        return _together([([], [0.0])])
     data = lightgbm.Dataset(*rows)
     settings = {
         "objective": "regression",
@@ -102,9 +104,16 @@ def _examples(fitted: Fitted, experts: Experts, panel: Panel, own: BoolArray | N
 
 def trees_of(booster: Any, count: int | None = None) -> Trees:
     """Take the first trees out of LightGBM's model, leaves and splits from left to right."""
-    listed = [
-        _walked(one["tree_structure"], [], []) for one in booster.dump_model(num_iteration=count)["tree_info"]
-    ]
+    found = booster.dump_model(num_iteration=count)["tree_info"]
+    return _together([_walked(one["tree_structure"], [], []) for one in found])
+
+
+_Split = tuple[int, float, int]  # feature, threshold, first leaf to the left
+_Tree = tuple[list[_Split], list[float]]  # its splits, and the values of its leaves
+
+
+def _together(listed: list[_Tree]) -> Trees:
+    """Put trees side by side; those with fewer splits get some that no row is ruled out by."""
     most, trees = max(len(splits) for splits, _ in listed), len(listed)
     feature, first = np.zeros((most, trees), np.int32), np.zeros((most, trees), np.int32)
     threshold, value = np.full((most, trees), NEVER), np.zeros((most + 1, trees))
@@ -116,12 +125,7 @@ def trees_of(booster: Any, count: int | None = None) -> Trees:
     return Trees(feature=feature, threshold=threshold, first=first, value=value)
 
 
-_Split = tuple[int, float, int]  # feature, threshold, first leaf to the left
-
-
-def _walked(
-    node: Mapping[str, Any], splits: list[_Split], leaves: list[float]
-) -> tuple[list[_Split], list[float]]:
+def _walked(node: Mapping[str, Any], splits: list[_Split], leaves: list[float]) -> _Tree:
     """Go through a tree from left to right; add its splits and the values of its leaves."""
     if "split_feature" not in node:
         leaves.append(node["leaf_value"])
