@@ -21,6 +21,7 @@ from varnn.fitting import _boosting
 from varnn.model.boosting import Trees
 from varnn.model.experts import Experts
 from varnn.model.prediction import predict_chunks
+from varnn.persistence import model_file
 from varnn.streaming.linked import LinkedStreams
 
 SMALL: dict[str, Any] = {"hidden_size": 8, "epochs": 2, "ensemble": 2, "window": 6, "device": "cpu"}
@@ -111,6 +112,7 @@ def test_a_file_holds_the_trees_and_needs_no_lightgbm(
     wanted = boosted.predict(later)
     np.testing.assert_array_equal(again.predict(later), wanted)
     assert list(again.experts) == ["boosting"]
+    assert f"{len(experts_of(boosted)[1])} trees beside it" in model_file.read_card(tmp_path / "m.varnn")
     assert again.fitted_.fingerprint == boosted.fitted_.fingerprint
     np.savez(tmp_path / "rows.npz", x=later.inputs, y=later.target, wanted=wanted)
     code = (

@@ -111,6 +111,8 @@ def _network(fitted: Fitted) -> str:
     if fitted.pipeline.linear is not None:
         shrunk = f", {fitted.shrinkage:.0%} of its correction added to the linear part"
     learning = "" if fitted.experts is None else ", goes on learning"
+    if fitted.experts is not None and fitted.experts.trees is not None:
+        learning += f", {len(fitted.experts.trees)} trees beside it"
     return (
         f"Network: window of {fitted.window} rows, {cell.hidden_size} hidden units, memory of "
         f"{cell.memory_size}, {members}{shrunk}{learning}."
