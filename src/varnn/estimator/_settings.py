@@ -64,7 +64,7 @@ _DETAILS: dict[str, Rule] = {
     "max_rows": optional(whole(1)),
     "engine": text,  # names are those of the registry, which a fit asks: it needs torch
 }
-# What files from before these settings were made with.
+# Files from before there were these were made with them so.
 _LATER = {"peers": False, "linear": True, "adapt": "constant-gain", "experts": ()}
 _NEW_VALUES = {("adapt", "rls"): "constant-gain"}
 
