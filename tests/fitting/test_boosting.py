@@ -111,7 +111,7 @@ def test_a_file_holds_the_trees_and_needs_no_lightgbm(
     again = varnn.load(tmp_path / "m.varnn")
     wanted = boosted.predict(later)
     np.testing.assert_array_equal(again.predict(later), wanted)
-    assert list(again.experts) == ["boosting"]
+    assert again.get_params() == boosted.get_params()
     assert f"{len(experts_of(boosted)[1])} trees beside it" in model_file.read_card(tmp_path / "m.varnn")
     assert again.fitted_.fingerprint == boosted.fitted_.fingerprint
     np.savez(tmp_path / "rows.npz", x=later.inputs, y=later.target, wanted=wanted)

@@ -145,6 +145,8 @@ def settings_of_file(settings: Mapping[str, Any], path: object) -> dict[str, Any
         check_settings({**_LATER, **known})
     except ConfigError as error:
         raise ModelFileError(f"{str(path)!r} holds settings that no model has: {error}") from None
+    if "experts" in known:  # JSON has no tuples
+        known["experts"] = tuple(known["experts"])
     return known
 
 
