@@ -85,6 +85,7 @@ def write_sources(folder: Path) -> list[str]:
         "far": VARNNRegressor(**small, horizon=3, known_inputs=["x1"], calendar=["day"]),
         "paper": VARNNRegressor.paper("ARM", hidden_size=6, epochs=1),
         "peers": VARNNRegressor(**small, peers=True),
+        "boosted": VARNNRegressor(**small, experts=["boosting"]),
     }
     written = []
     for name, model in models.items():

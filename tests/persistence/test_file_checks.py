@@ -169,6 +169,75 @@ MODELS: dict[str, tuple[str, Change, str]] = {
         ),
         "no row is kept",
     ),
+    "trees of which half is missing": (
+        "boosted model",
+        without("experts.boosting.first"),
+        "'experts.boosting.first' is missing",
+    ),
+    "trees that are not believed": (
+        "boosted model",
+        lambda arrays, _: arrays.update({"experts.prior": np.full(4, 0.25)}),
+        "'experts.prior' must hold",
+    ),
+    "trees that are believed without being there": (
+        "boosted model",
+        lambda arrays, _: [arrays.pop(name) for name in list(arrays) if "boosting" in name],
+        "'experts.prior' must hold",
+    ),
+    "trees beside no linear part": (
+        "boosted model",
+        lambda arrays, _: [arrays.pop(name) for name in list(arrays) if "linear" in name],
+        "of shape|none of 0",
+    ),
+    "a tree of a feature that is none": (
+        "boosted model",
+        first("experts.boosting.feature", 1000),
+        "looks at features that are none of",
+    ),
+    "a tree of a feature below zero": (
+        "boosted model",
+        first("experts.boosting.feature", -1),
+        "boosting.feature' holds",
+    ),
+    "a threshold that is NaN": ("boosted model", first("experts.boosting.threshold", math.nan), "threshold"),
+    "a leaf without end": ("boosted model", first("experts.boosting.value", math.inf), "boosting.value"),
+    "a leaf too few": (
+        "boosted model",
+        lambda arrays, _: arrays.update(
+            {"experts.boosting.value": arrays["experts.boosting.value"][:-1].copy()}
+        ),
+        "a leaf more than splits",
+    ),
+    "a tree that goes round": (
+        "boosted model",
+        first("experts.boosting.first", 3),
+        "first leaf is not to its left",
+    ),
+    "a tree that is none": (
+        "boosted model",
+        lambda arrays, _: arrays["experts.boosting.first"][:3].__setitem__(
+            slice(None), np.array([[0], [0], [1]])
+        ),
+        "leaves overlap",
+    ),
+    "features that are no whole numbers": (
+        "boosted model",
+        lambda arrays, _: arrays.update(
+            {"experts.boosting.feature": arrays["experts.boosting.feature"].astype(np.float64)}
+        ),
+        "must hold int32",
+    ),
+    "a tree of too many leaves": (
+        "boosted model",
+        lambda arrays, _: arrays.update(
+            {
+                name: np.zeros((70 + name.endswith("value"), 3), array.dtype)
+                for name, array in arrays.items()
+                if "boosting" in name
+            }
+        ),
+        "at most 31",
+    ),
 }
 SNAPSHOTS: dict[str, tuple[str, Change, str]] = {
     "a billion series": ("default fleet", put("n_series", 10**9), "'states' must hold float32 of shape"),

@@ -276,3 +276,22 @@ def test_an_x_that_is_not_finite_leaves_the_open_step_of_any_stream_as_it_was() 
         with pytest.raises(DataError, match="must be finite"):
             disturbed.predict([np.inf, 0.0])
         assert clean.observe(0.5) == disturbed.observe(0.5)
+
+
+def test_a_wild_first_label_of_the_others_is_seen_as_in_a_batch(model: VARNNRegressor) -> None:
+    """What the linear part leaves of it is more than any change could be: nobody is told."""
+    panel = panel_of(holes=False)
+    panel.target[panel.starts[:-1]] += 60.0
+    x, y, wanted = panel.inputs.reshape(3, ROWS, 2), panel.target.reshape(3, ROWS), model.predict(panel)
+    times = [None] * ROWS if panel.time is None else panel.time[:ROWS]
+    fleet, linked, found = model.stream(3), LinkedStreams(model), np.empty((2, 3, ROWS))
+    for name in NAMES:
+        linked[name] = linked.begin()
+    for row, time in enumerate(times):
+        found[0, :, row] = fleet.predict(x[:, row], time=time)
+        fleet.observe(y[:, row])
+        for index, name in enumerate(NAMES):
+            found[1, index, row] = linked[name].predict(x[index, row], time=time)
+            linked[name].observe(y[index, row])
+    for ours in found:
+        np.testing.assert_allclose(ours.ravel(), wanted, **CLOSE)

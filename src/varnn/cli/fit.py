@@ -48,6 +48,9 @@ def fit(
     learning_rate: Annotated[float, typer.Option(help="Step size of Adam.")] = defaults.LEARNING_RATE,
     ensemble: Annotated[int, typer.Option(help="Members to average.", min=1)] = defaults.ENSEMBLE,
     peers: Annotated[bool, typer.Option("--peers", help="Let each series see the others.")] = False,
+    experts: Annotated[
+        str | None, typer.Option(help="Further experts, separated by commas: boosting (needs LightGBM).")
+    ] = None,
     horizon: Annotated[int, typer.Option(help="Rows ahead that it can forecast.", min=1)] = 1,
     known: Annotated[
         str | None, typer.Option(help="Inputs known in the future, separated by commas.")
@@ -95,6 +98,7 @@ def fit(
         learning_rate=learning_rate,
         ensemble=ensemble,
         peers=peers,
+        experts=tuple(listed(experts) or ()),
         horizon=horizon,
         known_inputs=listed(known),
         random_state=seed,

@@ -41,6 +41,8 @@ def fit_rows(
     check_settings(estimator.get_params(deep=False))
     check_fit_arguments(validation, on_epoch, stop)
     require("torch", extra="train", purpose="training")
+    if estimator.experts:  # asked for now, not when all is trained
+        require("lightgbm", extra="baselines", purpose="experts=('boosting',)")
     from varnn import fitting  # late: it imports torch
 
     most = checked_details(estimator.details).max_rows

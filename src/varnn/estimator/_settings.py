@@ -11,6 +11,7 @@ from varnn.errors import ConfigError, ModelFileError
 from varnn.estimator.details import MOVED, Details
 from varnn.model.adaptation import LEAST_FORGETTING
 from varnn.model.calendar import CYCLES
+from varnn.model.experts import BOOSTING
 from varnn.model.intervals.methods import METHODS
 from varnn.network.cell import VARIANTS, MemoryActivation, Residual
 
@@ -32,6 +33,7 @@ _FLAT: dict[str, Rule] = {
     "adapt": Rule(
         "'constant-gain' (which was called 'rls'), or None", lambda one: one in ("constant-gain", None)
     ),
+    "experts": listed(choice(BOOSTING), "() or ('boosting',), the experts there are to choose from"),
     "intervals": either(flag, choice(*METHODS)),
     "horizon": whole(1),
     "known_inputs": optional(names),
@@ -62,6 +64,8 @@ _DETAILS: dict[str, Rule] = {
     "max_rows": optional(whole(1)),
     "engine": text,  # names are those of the registry, which a fit asks: it needs torch
 }
+# Files from before there were these were made with them so.
+_LATER = {"peers": False, "linear": True, "adapt": "constant-gain", "experts": ()}
 _NEW_VALUES = {("adapt", "rls"): "constant-gain"}
 
 
@@ -81,6 +85,12 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         _check(_DETAILS, settings["details"].get_params(), "details.")
     if settings["peers"] and not settings["linear"]:
         raise ConfigError("peers=True needs linear=True: a row sees what the linear part left to its peers.")
+    if settings["experts"] and not settings["linear"]:
+        raise ConfigError("experts=('boosting',) needs linear=True: trees are grown from what that leaves.")
+    if settings["experts"] and settings["adapt"] is None:
+        raise ConfigError(
+            "experts=('boosting',) needs adapt='constant-gain': with adapt=None no expert is weighted."
+        )
 
 
 def checked_details(details: Any) -> Details:
@@ -132,9 +142,11 @@ def settings_of_file(settings: Mapping[str, Any], path: object) -> dict[str, Any
     known = {name: value for name, value in named.items() if name in _FLAT and name != "details"}
     known["details"] = Details(**seldom) if seldom else None
     try:
-        check_settings({"peers": False, "linear": True, **known})
+        check_settings({**_LATER, **known})
     except ConfigError as error:
         raise ModelFileError(f"{str(path)!r} holds settings that no model has: {error}") from None
+    if "experts" in known:  # JSON has no tuples
+        known["experts"] = tuple(known["experts"])
     return known
 
 
@@ -147,8 +159,9 @@ def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     {'window': 5, 'random_state': None, 'details': None}
     """
     plain = {name: _plain(value) for name, value in settings.items() if name != "details"}
-    if plain.get("known_inputs") is not None:
-        plain["known_inputs"] = list(plain["known_inputs"])
+    for name in ("known_inputs", "experts"):
+        if plain.get(name) is not None:
+            plain[name] = list(plain[name])
     if not isinstance(plain["random_state"], int | None):
         plain["random_state"] = None  # a generator's state is no setting to come back to
     details = settings["details"]

@@ -80,6 +80,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     adapt : {"constant-gain", None}, default="constant-gain"
         Let linear part, readout and the weights of experts go on learning as the labels of each series
         arrive, when predicting a panel and in a stream alike; None leaves all as trained.
+    experts : sequence of {"boosting"}, default=()
+        Further experts: "boosting" grows trees (LightGBM) beside the network; needs ``linear``, ``adapt``.
     intervals : bool or str, default=True
         Learn how large errors are, so that predictions can come with intervals; a text names the method.
     horizon : int, default=1
@@ -87,8 +89,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     known_inputs : list of str or None, default=None
         Inputs that are known in the future, and given to :meth:`forecast`.
     validation_fraction : float, default=0.2
-        Last share of each series, held out to choose on; 0 trains on everything and keeps the last
-        epoch.
+        Last share of each series, held out to choose on; 0 trains on everything, to the last epoch.
     refit : bool, default=True
         Once everything is chosen, train again on all rows, those held out by ``validation_fraction``
         too. Rows given as ``validation`` are never trained on.
@@ -144,6 +145,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         calendar: Literal["auto"] | Sequence[str] | None = "auto",
         peers: bool = False,
         adapt: Literal["constant-gain"] | None = "constant-gain",
+        experts: Sequence[str] = (),
         intervals: bool | str = True,
         horizon: int = 1,
         known_inputs: Sequence[str] | None = None,
@@ -166,6 +168,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.calendar = calendar
         self.peers = peers
         self.adapt = adapt
+        self.experts = experts
         self.intervals = intervals
         self.horizon = horizon
         self.known_inputs = known_inputs
@@ -452,7 +455,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         Its inputs are x (n, D), the labels ``y_previous`` (n,) of the rows before (NaN: missing, or none
         yet), ``time`` (n,) in seconds since 1970 if the model sees the calendar, and states, which begin at
         zero. Its outputs are ``prediction`` (n,), that of a stream, and the next states. There are no
-        intervals; models with ``peers=True`` are refused.
+        intervals; models with ``peers=True``, or with ``experts``, are refused.
 
         Examples
         --------

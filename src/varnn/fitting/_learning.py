@@ -7,7 +7,9 @@ import numpy as np
 from varnn._types import BoolArray, DoubleArray
 from varnn.data.context import preceded
 from varnn.data.panel import Panel
+from varnn.fitting._boosting import grow
 from varnn.model.adaptation import Adaptation, gain_of
+from varnn.model.boosting import Trees
 from varnn.model.experts import FORGETTING, LINEAR_FORGETTING, MOST_JOINED, NEVER, Experts, names_of
 from varnn.model.fitted import Fitted
 from varnn.model.prediction import predict_chunks, rows_scored
@@ -19,7 +21,13 @@ _UNIFORM = 0.05  # of the first weights is the same for all: validation rows do 
 
 
 def learn_experts(
-    fitted: Fitted, training: Panel, validation: Panel | None, forgetting: tuple[float, ...] = FORGETTING
+    fitted: Fitted,
+    training: Panel,
+    validation: Panel | None,
+    forgetting: tuple[float, ...] = FORGETTING,
+    *,
+    boosting: bool = False,
+    seed: int = 0,
 ) -> Fitted:
     """Let a model go on learning.
 
@@ -31,8 +39,14 @@ def learn_experts(
         Rows it was trained on, and rows it was not; without any, all experts are believed alike at first.
     forgetting : tuple of float, default=(0.9999, 0.999)
         Of the readout.
+    boosting : bool, default=False
+        Whether to grow trees beside the network.
+    seed : int, default=0
+        Of the trees.
     """
     experts = _gains(fitted, training, forgetting)
+    if boosting:
+        experts = _with_trees(experts, grow(fitted, experts, training, validation, seed=seed))
     seen = training.latest(LATEST) if validation is None else validation.latest(LATEST)
     joined, own = preceded(seen, training, fitted.reach) if validation is not None else (seen, None)
     labels = joined.target
@@ -63,11 +77,17 @@ def _believed(squares: DoubleArray, rows: int) -> DoubleArray:
     return np.asarray(weights / weights.sum())
 
 
-def relearn_experts(fitted: Fitted, before: Fitted, rows: Panel) -> Fitted:
-    """Take over from a model that was trained on fewer rows what it goes on learning with; gains anew."""
+def relearn_experts(fitted: Fitted, before: Fitted, rows: Panel, *, seed: int = 0) -> Fitted:
+    """Take over from a model that was trained on fewer rows what it goes on learning with.
+
+    Gains are learnt anew, and as many trees as there were are grown anew.
+    """
     if before.experts is None:
         return fitted
     gains = _gains(fitted, rows, before.experts.readout.forgetting)
+    if before.experts.trees is not None:
+        grown = grow(fitted, gains, rows, None, seed=seed, trees=len(before.experts.trees))
+        gains = _with_trees(gains, grown)
     rescaled = (before.pipeline.scaling.target_scale / fitted.pipeline.scaling.target_scale) ** 2
     experts = replace(gains, prior=before.experts.prior, noise=before.experts.noise)
     return replace(fitted, experts=_with_noise(experts, before.experts.readout.noise * rescaled))
@@ -100,6 +120,12 @@ def _gains(fitted: Fitted, training: Panel, forgetting: tuple[float, ...]) -> Ex
         noise=fitted.pipeline.scaling.target_scale**2,
         prior=np.full(len(names), 1 / len(names)),
     )
+
+
+def _with_trees(experts: Experts, trees: Trees) -> Experts:
+    """Let trees be an expert, which is believed as all others are."""
+    joined = replace(experts, trees=trees)
+    return replace(joined, prior=np.full(len(joined.names), 1 / len(joined.names)))
 
 
 def _with_noise(experts: Experts, scaled: float) -> Experts:

@@ -18,7 +18,7 @@ from varnn.fitting._learning import learn_experts, relearn_experts
 from varnn.fitting._procedure import Train
 from varnn.fitting._validation import choose_on_validation, seen_by_calibrator
 from varnn.fitting.settings import Settings
-from varnn.model.experts import FORGETTING
+from varnn.model.experts import BOOSTING, FORGETTING
 from varnn.model.fitted import Fitted, last_rows_of
 from varnn.model.floor import is_never_negative
 from varnn.model.intervals import ErrorScale
@@ -39,10 +39,15 @@ class OneStep:
         Rows to learn from, and to choose on (None: nothing is chosen).
     rows : Panel
         All rows given, whose ends a closed-loop forecast goes on from.
+    seed : int, default=0
+        Of what is drawn beside the members.
     """
 
-    def __init__(self, settings: Settings, training: Panel, validation: Panel | None, rows: Panel) -> None:
+    def __init__(
+        self, settings: Settings, training: Panel, validation: Panel | None, rows: Panel, seed: int = 0
+    ) -> None:
         self.settings, self.training, self.validation, self.rows = settings, training, validation, rows
+        self.seed = seed
         self.config: TrainConfig = settings.config(training)
 
     def candidates(self) -> list[Candidate]:
@@ -81,7 +86,10 @@ class OneStep:
         if self.settings.adapt is not None:
             given = self.settings.forgetting
             forgetting = FORGETTING if given == "auto" else (float(given),)
-            model = learn_experts(model, self.training, self.validation, forgetting)
+            boosting = BOOSTING in self.settings.experts
+            model = learn_experts(
+                model, self.training, self.validation, forgetting, boosting=boosting, seed=self.seed
+            )
         if self.validation is None:
             return model
         calibrator = method_of(self.settings.intervals, ErrorScale)
@@ -107,7 +115,7 @@ class OneStep:
             last_rows=last_rows_of(rows, pipeline, kept),
             experts=None,
         )
-        again = relearn_experts(again, model, rows)
+        again = relearn_experts(again, model, rows, seed=seed)
         if model.calibrator is not None:
             before, after = seen_by_calibrator(model, self.training), seen_by_calibrator(again, rows)
             again = replace(again, calibrator=model.calibrator.refitted(before, after))

@@ -1,5 +1,6 @@
 """How to fit, and what the rows decide where nothing is said."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -42,6 +43,7 @@ class Settings:
     calendar: Literal["auto"] | tuple[Cycle, ...] | None
     peers: bool
     adapt: Literal["constant-gain"] | None
+    experts: Sequence[str]
     forgetting: float | Literal["auto"]
     positive: bool | Literal["auto"]
     intervals: bool | str

@@ -168,7 +168,7 @@ class _Stages:
         seed: int,
     ) -> Fitted:
         """The model of the next row."""
-        task = OneStep(settings, training, validation, rows)
+        task = OneStep(settings, training, validation, rows, seed)
         fitted, members, errors = fit_task(
             task, ensemble=settings.ensemble, seed=seed, on_epoch=self.next_report(), stop=self.stop
         )

@@ -29,6 +29,7 @@ from varnn._types import DoubleArray, IntArray
 from varnn.data.preparation import Scaling
 from varnn.model.adaptation import Adaptation, Adapter, corrections
 from varnn.model.aggregation import Aggregator
+from varnn.model.boosting import Trees, seen
 from varnn.model.linear import LinearRows
 
 FORGETTING = (0.9999, 0.999)  # of the readout: slowly and fast
@@ -63,6 +64,8 @@ class Experts:
         Mean square of what predictions leave, in the target's units.
     prior : array of shape (K,)
         Weights at the start of a series, in the order of ``names``.
+    trees : Trees or None, default=None
+        The boosting expert, where it was asked for.
     """
 
     readout: Adaptation
@@ -73,12 +76,16 @@ class Experts:
     season: int | None
     noise: float
     prior: DoubleArray
+    trees: Trees | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the experts, in the order of their weights."""
         return names_of(
-            self.readout.forgetting, linear=self.linear is not None, season=self.season is not None
+            self.readout.forgetting,
+            linear=self.linear is not None,
+            season=self.season is not None,
+            boosting=self.trees is not None,
         )
 
     def standardised(self, regressors: DoubleArray) -> DoubleArray:
@@ -88,10 +95,10 @@ class Experts:
         np.minimum(found, FARTHEST, out=found)
         return np.asarray(found)
 
-    def arrays(self) -> dict[str, DoubleArray]:
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All numbers by name, as arrays for a file."""
         season = -1 if self.season is None else self.season
-        found = {
+        found: dict[str, npt.NDArray[Any]] = {
             "readout.gain": self.readout.gain,
             "forgetting": np.array(self.readout.forgetting),
             "numbers": np.array([self.readout.noise, self.noise, self.unit, season], np.float64),
@@ -99,10 +106,12 @@ class Experts:
         }
         if self.linear is not None:
             found |= {"linear.gain": self.linear.gain, "centre": self.centre, "deviation": self.deviation}
+        if self.trees is not None:
+            found |= {f"{BOOSTING}.{name}": array for name, array in self.trees.arrays().items()}
         return found
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, DoubleArray]) -> "Experts":
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "Experts":
         """Undo :meth:`arrays`; KeyError where something is missing."""
         scaled_noise, noise, unit, season = arrays["numbers"].tolist()
         readout = Adaptation(
@@ -111,6 +120,11 @@ class Experts:
         linear = None
         if "linear.gain" in arrays:
             linear = Adaptation(forgetting=LINEAR_FORGETTING, gain=arrays["linear.gain"], noise=scaled_noise)
+        grown = {
+            name.removeprefix(f"{BOOSTING}."): array
+            for name, array in arrays.items()
+            if name.startswith(f"{BOOSTING}.")
+        }
         return cls(
             readout=readout,
             linear=linear,
@@ -120,10 +134,13 @@ class Experts:
             season=None if season < 0 else int(season),
             noise=noise,
             prior=arrays["prior"],
+            trees=Trees.from_arrays(grown) if grown else None,
         )
 
 
-def names_of(forgetting: tuple[float, ...], *, linear: bool, season: bool) -> tuple[str, ...]:
+def names_of(
+    forgetting: tuple[float, ...], *, linear: bool, season: bool, boosting: bool = False
+) -> tuple[str, ...]:
     """Name the experts of a model.
 
     Examples
@@ -135,7 +152,7 @@ def names_of(forgetting: tuple[float, ...], *, linear: bool, season: bool) -> tu
     if len(forgetting) > 1:
         learning = (f"{NETWORK}, learning slowly", f"{NETWORK}, learning fast")
     simple = (PERSISTENCE, *([SEASONAL_PERSISTENCE] if season else []), LINEAR, LINEAR_LEARNING)
-    return (*(simple if linear else ()), NETWORK, *learning)
+    return (*(simple if linear else ()), NETWORK, *learning, *([BOOSTING] if boosting else []))
 
 
 class Followed(NamedTuple):
@@ -167,8 +184,14 @@ class LiveExperts:
         # What the network says where it has nothing to add to the linear part.
         self._nothing = -scaling.target_offset / scaling.target_scale
 
-    def predict(self, linear: LinearRows, hidden: npt.NDArray[Any], outputs: npt.NDArray[Any]) -> DoubleArray:
-        """Predict one row of each series: hidden layers (E, n, K), outputs (E, n) -> (n,)."""
+    def predict(
+        self,
+        linear: LinearRows,
+        hidden: npt.NDArray[Any],
+        outputs: npt.NDArray[Any],
+        inputs: npt.NDArray[Any],
+    ) -> DoubleArray:
+        """Predict one row of each series: hidden (E, n, K), outputs (E, n), scaled inputs (n, P) -> (n,)."""
         standard = self._standard(linear)
         followed = None
         if self.linear is not None:
@@ -176,7 +199,8 @@ class LiveExperts:
             followed = self.linear.correct(standard[None], nothing)[0]
         outputs = outputs.astype(np.float64)
         learnt = self.readout.correct(self._joined(hidden, standard), outputs)
-        said = self._said(linear, followed, np.add.reduce(outputs, axis=0) / len(outputs), learnt)
+        grown = self._grown(inputs, standard)
+        said = self._said(linear, followed, np.add.reduce(outputs, axis=0) / len(outputs), learnt, grown)
         return np.asarray(linear.predictions + self.aggregator.combine(said) + linear.doubt)
 
     def learn(self, targets: npt.NDArray[Any], residuals: DoubleArray) -> None:
@@ -194,6 +218,7 @@ class LiveExperts:
         linear: LinearRows,
         hidden: npt.NDArray[Any],
         outputs: npt.NDArray[Any],
+        inputs: npt.NDArray[Any],
         targets: npt.NDArray[Any],
         starts: IntArray,
     ) -> Followed:
@@ -201,8 +226,8 @@ class LiveExperts:
 
         Parameters
         ----------
-        linear, hidden, outputs, targets : LinearRows, arrays of shape (E, N, K), (E, N) and (N,)
-            Of all rows.
+        linear, hidden, outputs, inputs, targets
+            Of all rows: LinearRows, and arrays of shape (E, N, K), (E, N), (N, P) and (N,).
         starts : array of shape (S + 1,)
             Row at which each series begins, and the number of rows at the end.
         """
@@ -220,7 +245,8 @@ class LiveExperts:
             targets,
             starts,
         )
-        said = self._said(linear, followed, outputs.mean(axis=0, dtype=np.float64), learnt)
+        grown = self._grown(inputs, standard)
+        said = self._said(linear, followed, outputs.mean(axis=0, dtype=np.float64), learnt, grown)
         combined, weights = self.aggregator.follow(said, linear.residuals, starts)
         said += linear.predictions[:, None]
         return Followed(linear.predictions + combined + linear.doubt, said, weights)
@@ -238,8 +264,18 @@ class LiveExperts:
         shape = (len(hidden), *standard.shape)
         return np.concatenate([hidden, np.broadcast_to(self.experts.unit * standard, shape)], axis=-1)
 
+    def _grown(self, inputs: npt.NDArray[Any], standard: DoubleArray) -> list[DoubleArray]:
+        """What the trees say, in scaled units: (n,); nothing where there are none."""
+        trees = self.experts.trees
+        return [] if trees is None else [trees.predict(seen(inputs, standard))]
+
     def _said(
-        self, linear: LinearRows, followed: DoubleArray | None, mean: DoubleArray, learnt: DoubleArray
+        self,
+        linear: LinearRows,
+        followed: DoubleArray | None,
+        mean: DoubleArray,
+        learnt: DoubleArray,
+        grown: list[DoubleArray],
     ) -> DoubleArray:
         """What each expert says, less the linear prediction: (n, K).
 
@@ -251,6 +287,8 @@ class LiveExperts:
             What the linear part has learnt, in scaled units; None without one.
         mean, learnt : arrays of shape (n,) and (R, n)
             Mean output of the network, and what its readout has learnt beside.
+        grown : list of arrays of shape (n,)
+            What the trees say, if there are any.
         """
         columns = []
         if followed is not None and linear.regressors is not None:
@@ -259,7 +297,7 @@ class LiveExperts:
             if self.experts.season is not None:
                 columns.append(last + linear.regressors[:, self.experts.season])
             columns += [np.zeros(len(last)), self.scaling.target_scale * followed]
-        columns += [self.scaling.restore(one) for one in (mean, *(mean + learnt))]
+        columns += [self.scaling.restore(one) for one in (mean, *(mean + learnt), *grown)]
         return np.column_stack(columns)
 
     def state(self) -> DoubleArray:

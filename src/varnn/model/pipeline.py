@@ -352,8 +352,8 @@ class PipelineStream:
             gap = mean_of_others_now(linear.last, linear.known) - linear.last
             values[:, self._cycles] = np.nan_to_num(np.where(linear.known, gap, np.nan))
             values[:, self._cycles + 1] = np.nan_to_num(mean_of_others_now(linear.change, linear.known))
-            innovation = mean_of_others_now(self._linear_residual, ~np.isnan(self._linear_residual))
-            values[:, -1] = np.nan_to_num(innovation)
+            told = within(self._linear_residual, linear.part.largest_change)  # as in a batch
+            values[:, -1] = np.nan_to_num(mean_of_others_now(told, ~np.isnan(told)))
         self.linear_predictions = linear.predict(values[:, : self._enriched])
         values[:, self._enriched] = linear.last
         np.subtract(self.linear_predictions, linear.last, out=values[:, self._enriched + 1])

@@ -244,7 +244,7 @@ class _Network:
                 self.experts = LiveExperts(fitted.experts, fitted.pipeline.scaling, panel.n_series)
             targets = _where(learnt, panel.target[context:])
             known = linear._replace(residuals=_where(learnt, linear.residuals))
-            followed = self.experts.follow(known, hidden, outputs, targets, starts)
+            followed = self.experts.follow(known, hidden, outputs, panel.inputs[context:], targets, starts)
             prediction = followed.predictions
         found = PredictedChunk(
             chunk.rows, starts, linear.predictions, correction, prediction, hidden, followed

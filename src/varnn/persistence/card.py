@@ -125,9 +125,12 @@ def _network(fitted: Fitted) -> str:
     shrunk = ""
     if fitted.pipeline.linear is not None and fitted.experts is None:
         shrunk = f", {fitted.shrinkage:.0%} of its correction added to the linear part"
+    trees = ""
+    if fitted.experts is not None and fitted.experts.trees is not None:
+        trees = f", {len(fitted.experts.trees)} trees beside it"
     return (
         f"Network: window of {fitted.window} rows, {cell.hidden_size} hidden units, memory of "
-        f"{cell.memory_size}, {members}{shrunk}."
+        f"{cell.memory_size}, {members}{shrunk}{trees}."
     )
 
 

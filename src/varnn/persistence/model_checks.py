@@ -35,8 +35,9 @@ from varnn.data.rules import (
 )
 from varnn.errors import ModelFileError
 from varnn.model.adaptation import LEAST_FORGETTING
+from varnn.model.boosting import LARGEST, LEAVES, NEVER, Trees
 from varnn.model.calendar import CYCLES, calendar_names
-from varnn.model.experts import names_of
+from varnn.model.experts import BOOSTING, names_of
 from varnn.model.fitted import Fitted
 from varnn.model.forecast.direct import CHANGES, SEASONAL_AHEAD
 from varnn.model.intervals import TAUS, Calibrator
@@ -213,6 +214,12 @@ _BANDS_ARRAYS = {
     "bands.usual": Numbers("1", _SMALL),
     "bands.powers": Numbers("H", 0.0, 1.0),
     "bands.quantiles": Numbers("H,T"),
+}
+_TREE_ARRAYS = {
+    "feature": Numbers("splits,trees", 0, 1 << 30, kind=("int32",)),
+    "threshold": Numbers("splits,trees", -NEVER, NEVER),
+    "first": Numbers("splits,trees", 0, LEAVES, kind=("int32",)),
+    "value": Numbers("leaves,trees", -LARGEST, LARGEST),
 }
 _FLOATS = ("float32", "float64")
 _TAIL_ARRAYS = {"inputs": Numbers("R,D", kind=_FLOATS), "target": Numbers("R", kind=_FLOATS, missing=True)}
@@ -448,7 +455,14 @@ def _check_experts(checks: Checks, tensors: Tensors, prefix: str, sizes: Sizes, 
     if linear:
         measures = {"experts.centre": Numbers("Z"), "experts.deviation": Numbers("Z", _SMALL)}
         checks.arrays(tensors, measures, prefix, sizes)
-    names = names_of(tuple(forgetting), linear=linear, season=season >= 0)
+    grown = f"{prefix}experts.{BOOSTING}."
+    boosting = any(name.startswith(grown) for name in tensors)
+    if boosting:
+        checks.arrays(tensors, _TREE_ARRAYS, grown, sizes)
+        trees = Trees.from_arrays({name: tensors[grown + name] for name in _TREE_ARRAYS})
+        if wrong := trees.broken(sizes["P"] + sizes["Z"] if linear else 0):
+            checks.fail(f"its boosting {wrong}")
+    names = names_of(tuple(forgetting), linear=linear, season=season >= 0, boosting=boosting)
     must = Numbers("experts", 1e-9, 1.0)
     prior = checks.array(tensors, f"{prefix}experts.prior", must, {**sizes, "experts": len(names)})
     if abs(prior.sum() - 1) > 1e-6:

@@ -88,7 +88,8 @@ class LinkedPipeline(PipelineStream):
             return _NOTHING
         if waiting or math.isnan(innovation):
             return np.array([labels.last[0], 0.0, 1.0, 0.0, 0.0])
-        return np.array([labels.last[0], labels.change[0], 1.0, innovation, 1.0])
+        told = abs(innovation) <= labels.part.largest_change
+        return np.array([labels.last[0], labels.change[0], 1.0, innovation * told, told])
 
     def prepare(self, inputs: FloatArray, time: Any = None) -> DoubleArray:
         """A row of the first, (D,), as the network sees it: (1, width), a buffer."""

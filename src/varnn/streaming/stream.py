@@ -429,8 +429,8 @@ class Stream:
                 if self._tracker is not None:
                     self._tracker.expect(hidden[0])
                 if self._experts is not None:
-                    linear = self._linear_rows(pipeline, 1)
-                    self._answer = self._floored(self._experts.predict(linear, hidden, outputs)).item(0)
+                    found = self._experts.predict(self._linear_rows(pipeline, 1), hidden, outputs, scaled)
+                    self._answer = self._floored(found).item(0)
                     return
             self._answer = block.read() * scaling.target_scale + scaling.target_offset
             if pipeline is not None:
@@ -452,7 +452,7 @@ class Stream:
             self._tracker.expect(self._hidden[0])
         linear = self._linear_rows(pipeline, self.n_series)
         if self._experts is not None:
-            found = self._experts.predict(linear, self._hidden, self._outputs)
+            found = self._experts.predict(linear, self._hidden, self._outputs, scaled)
         else:
             found = linear.predictions + self.model.shrinkage * scaling.restore(answer) + linear.doubt
         self._answer = self._floored(found)

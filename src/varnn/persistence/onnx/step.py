@@ -41,7 +41,7 @@ def step(model: Fitted, description: str = "") -> "onnx.ModelProto":
     Parameters
     ----------
     model : Fitted
-        Any fitted model whose series do not see each other.
+        Any fitted model whose series do not see each other, and without trees.
     description : str, default=""
         Text to keep in the file.
     """
@@ -50,6 +50,11 @@ def step(model: Fitted, description: str = "") -> "onnx.ModelProto":
         raise ConfigError(
             "a model whose series see each other (peers=True) has no step of its own for each series, and "
             "cannot be exported to ONNX. Fit one with peers=False, or stream it from Python."
+        )
+    if model.experts is not None and model.experts.trees is not None:
+        raise ConfigError(
+            "a model with trees (experts=('boosting',)) cannot be exported to ONNX. Fit one with experts=(), "
+            "or stream it from Python."
         )
     graph = Graph()
     columns = [graph.input("x", [len(model.input_names)])] if model.input_names else []
