@@ -100,8 +100,7 @@ class Stream:
         self._guard = self._workspace.guard
         self._acquire, self._release = self._guard.acquire, self._guard.release
         self._lay_out()
-        if resume:
-            self._look_back(kept_series(fitted, n_series, resume))
+        self._look_back(kept_series(fitted, n_series, resume))
 
     @property
     def n_inputs(self) -> int:
@@ -512,8 +511,7 @@ class Stream:
 
     def _look_back(self, rows: Sequence[LastRows]) -> None:
         """Go through rows that the model was trained on: they are looked back on, and teach nothing."""
-        shortest = min(len(one.target) for one in rows)
-        for place in range(-shortest, 0):
+        for place in range(len(rows[0].target) if rows else 0):
             x = np.stack([one.inputs[place] for one in rows])
             labels = np.array([one.target[place] for one in rows])
             time = None if rows[0].time is None else timestamp(rows[0].time[place])
