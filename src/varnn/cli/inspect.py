@@ -55,6 +55,7 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "members": fitted.n_members,
         "calendar inputs": list(fitted.pipeline.calendar),
         "shrinkage of the correction": fitted.shrinkage,
+        "never below zero": "yes" if fitted.positive else "no",
         "parameters": int(sum(matrix.size for matrix in fitted.weights.as_dict().values())),
         "training rows": fitted.training.trained_on,
         "training series": fitted.training.series,

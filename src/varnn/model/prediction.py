@@ -23,7 +23,7 @@ from varnn.data.panel import Panel
 from varnn.errors import DataError
 from varnn.model.experts import Followed, LiveExperts
 from varnn.model.fitted import Fitted
-from varnn.model.floor import lifted
+from varnn.model.floor import floored, lifted
 from varnn.model.intervals import Interval, Tracker, check_levels, known_calibrator
 from varnn.model.linear import LinearRows
 from varnn.model.warm_start import begun
@@ -157,7 +157,7 @@ def predict_chunks(
         learnt = slice(None) if own is None or own[chunk.rows].all() else own[chunk.rows]
         starts, hidden, found = network(chunk, linear, learnt)
         if free is not None:
-            found = found._replace(prediction=_floored(found.prediction, free[chunk.rows]))
+            found = found._replace(prediction=floored(found.prediction, free[chunk.rows]))
         if calibrator is not None and levels is not None:
             if tracker is None or not chunk.continues:
                 tracker = calibrator.tracker(len(starts) - 1, levels)
@@ -166,7 +166,7 @@ def predict_chunks(
             below, above = tracker.follow(hidden[0], errors, starts, levels)
             lower, upper = prediction[:, None] + below, prediction[:, None] + above
             if free is not None:
-                lower = _floored(lower, free[chunk.rows, None])
+                lower = floored(lower, free[chunk.rows, None])
             found = found._replace(lower=lower, upper=upper)
         yield found
 
@@ -174,10 +174,6 @@ def predict_chunks(
 def _where(learnt: slice | BoolArray, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Take values of rows that are learnt from; others are missing."""
     return values if isinstance(learnt, slice) else np.where(learnt, values, np.nan)
-
-
-def _floored(values: DoubleArray, free: BoolArray) -> DoubleArray:
-    return np.where(free, values, np.maximum(values, 0.0))
 
 
 class ScoredChunk(NamedTuple):

@@ -22,6 +22,7 @@ from varnn.data.timestamps import read_back, timestamp
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.model.experts import LiveExperts
 from varnn.model.fitted import Fitted, LastRows
+from varnn.model.floor import floored
 from varnn.model.forecast import Forecast, Forecaster
 from varnn.model.forecast.recent import Recent
 from varnn.model.intervals import Interval, Tracker, check_levels, known_calibrator
@@ -211,7 +212,9 @@ class Stream:
                 "this stream's model was fitted for one row ahead. Fit with horizon=..., for example 24."
             )
         rows = self._recent.panel(self.model.input_names, self.model.target_name)
-        return self.forecaster.forecast(rows, horizon=horizon, inputs=inputs, interval=interval)
+        return self.forecaster.forecast(
+            rows, horizon=horizon, inputs=inputs, interval=interval, free=self._lifted
+        )
 
     def watch(self, *, coverage: float | None = None, **settings: Any) -> None:
         """Look out for changes from here on: each ``observe`` then leaves what it noticed in ``events``.
@@ -479,9 +482,7 @@ class Stream:
 
     def _floored(self, predictions: DoubleArray) -> DoubleArray:
         """Stop at zero where a target cannot be negative."""
-        if not self.model.positive:
-            return predictions
-        return np.where(self._lifted, predictions, np.maximum(predictions, 0.0))
+        return floored(predictions, self._lifted) if self.model.positive else predictions
 
     def _reopen(self) -> None:
         """Prepare the open x again: another one, which could not be used, has taken its place."""
@@ -493,7 +494,7 @@ class Stream:
         answer = np.atleast_1d(self._answer)[:, None]
         lower, upper = (answer + reach for reach in tracker.bounds(levels))  # (n, L)
         if self.model.positive:
-            lower = np.where(self._lifted[:, None], lower, np.maximum(lower, 0.0))
+            lower = floored(lower, self._lifted[:, None])
         if not several:
             lower, upper = lower[:, 0], upper[:, 0]
         if self.n_series is None:
