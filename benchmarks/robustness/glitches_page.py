@@ -24,8 +24,9 @@ are those of the version before wild values were bounded, on the same streams. T
   is left out of what later rows are predicted from, as if it were missing; so it is also for peers and
   forecasts. Errors that are reported are the true ones.
 - **A second such label** on the same side, at least half as far off, is taken, and so is the third within
-  twenty rows wherever it is: a shift that stays is followed, one row late, and so is a stream that grows wild
-  for good. The bound then rises to twice that change, and halves every thousand rows.
+  twenty rows wherever it is: a shift that stays is followed, one row late, or two where it is too far off for
+  a share (below), and so is a stream that grows wild for good. The bound then rises to twice that change, and
+  halves every thousand rows.
 - **In between there is a doubt**: the label left out may be a glitch, or the first of a shift. Until the next
   label tells, predictions go a share of the way towards it, (1 + shifts) / (2 + shifts + glitches) over the
   doubts that the series has had: half of it the first time, and after ten glitches a twelfth. What is more
