@@ -315,7 +315,7 @@ def doubts_of(labels: list[float]) -> list[float]:
     """How far each prediction goes towards a label in doubt, and the one after the last label."""
     rule = LabelFilter(change=2.0, low=-1e9, high=1e9)
     found = rule.judged(Panel.from_arrays(None, [*labels, np.nan]))
-    return _offsets(found, 0, len(labels) + 1).tolist()
+    return list(_offsets(found, 0, len(labels) + 1))
 
 
 @pytest.mark.parametrize("glitches", range(6))

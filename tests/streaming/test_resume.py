@@ -14,6 +14,8 @@ from varnn.errors import ConfigError, DataError
 from varnn.model.fitted import LastRows
 from varnn.model.warm_start import begun, rows_before
 from varnn.monitoring.trace import PredictionTrace
+from varnn.streaming.linked import LinkedStreams
+from varnn.streaming.store import Store
 
 SMALL: Any = {"hidden_size": 6, "epochs": 2, "ensemble": 2, "window": 6, "device": "cpu", "random_state": 0}
 TRAINING, ROWS = 300, 380
@@ -292,3 +294,98 @@ def test_a_forecast_of_a_stream_starts_from_the_training_rows() -> None:
     model = fit(horizon=3)
     live = model.stream(resume=True)
     np.testing.assert_allclose(live.forecast().prediction, model.forecast().prediction, rtol=1e-6)
+
+
+def answered(store: Store, rows: Panel, row: int, *, together: bool) -> list[dict[str, Any]]:
+    """Send a row of each series of a panel in step, its label with it."""
+    length = int(rows.lengths[0])
+    messages = []
+    for index, name in enumerate(rows.ids):
+        place = index * length + row
+        message = {"series": name, "x": rows.inputs[place].tolist(), "y": float(rows.target[place])}
+        if rows.time is not None:
+            message["time"] = str(rows.time[place])
+        messages.append(message | {"interval": 0.9})
+    if together:
+        found = store.answer_all(messages)
+        assert isinstance(found, list)
+        return found
+    return [store.answer(one) for one in messages]
+
+
+@pytest.mark.parametrize("peers", [False, True])
+@pytest.mark.parametrize("time", [False, True])
+def test_series_of_a_store_start_from_the_rows_kept_of_their_name(
+    peers: bool, time: bool, tmp_path: Path
+) -> None:
+    """Also after it was closed, and opened again without being told."""
+    model = fit("abc", time=time, peers=peers)
+    rows = part(TRAINING, ROWS, "cab" if peers else "cabd", time=time)
+    expected = model.predict(rows, interval=0.9, resume=True)
+    store, found = Store(model, tmp_path / "live.state", resume=True), []
+    for row in range(ROWS - TRAINING):
+        answers = answered(store, rows, row, together=peers)
+        found.append([[one["prediction"], one["lower"], one["upper"]] for one in answers])
+        store.commit()
+        if row in (0, 3, 40):
+            if row == 40:
+                store.close()
+            else:  # as if it was killed: what is on disk must do
+                store._journal.close()  # type: ignore[union-attr]
+            store = Store(model, tmp_path / "live.state", resume=row == 3)
+    store.close()
+    for place, bounds in enumerate(expected):
+        np.testing.assert_allclose(np.array(found)[:, :, place].T.ravel(), bounds, rtol=1e-4, atol=1e-4)
+
+
+def test_a_store_finds_the_rows_kept_by_name_as_json_has_it() -> None:
+    alone, numbered = fit(), VARNNRegressor(**SMALL).fit(replace(part(0, TRAINING, "ab"), ids=("1", "2")))
+    rows = part(TRAINING, ROWS)
+    message = {"x": rows.inputs[0].tolist()}
+    warm = alone.stream(resume=True).predict(rows.inputs[0])
+    assert Store(alone, resume=True).answer(message)["prediction"] == warm
+    assert Store(alone).answer(message)["prediction"] != warm
+    cold = alone.stream().predict(rows.inputs[0])
+    assert Store(alone, resume=True).answer(message | {"series": "another"})["prediction"] == cold
+    for series in (2, "2"):
+        answer = Store(numbered, resume=True).answer(message | {"series": series})
+        assert answer["prediction"] == numbered.stream(resume="2").predict(rows.inputs[0])
+    assert Store(numbered, resume=True).answer(message)["prediction"] == numbered.stream().predict(
+        rows.inputs[0]
+    )
+
+
+def test_a_store_refuses_a_line_before_the_end_of_the_training_rows() -> None:
+    rows = part(TRAINING, ROWS, "abc", time=True)
+    for peers in (False, True):
+        store = Store(fit("abc", time=True, peers=peers), resume=True)
+        message = {"series": "a", "x": [0.1, 0.2], "time": str(HOURS[TRAINING - 5])}
+        assert "before" in store.answer(message)["error"]
+        assert all("error" not in one for one in answered(store, rows, 0, together=peers))
+
+
+def test_series_that_see_each_other_do_not_start_warm_one_by_one() -> None:
+    with pytest.raises(ConfigError, match="start from the training rows together"):
+        LinkedStreams(fit("ab", peers=True)).begin(resume="a")
+
+
+def test_linked_series_that_end_at_other_times_start_as_a_batch_does() -> None:
+    inputs, labels = made()
+    names, times = np.repeat(["a", "b"], 200), np.concatenate([HOURS[:200], HOURS[3:203]])
+    model = VARNNRegressor(peers=True, **SMALL).fit(
+        Panel.from_arrays(np.tile(inputs[:200], (2, 1)), np.tile(labels[:200], 2), series=names, time=times)
+    )
+    length = 40
+    rows = Panel.from_arrays(
+        np.tile(inputs[200 : 200 + length], (2, 1)),
+        np.tile(labels[200 : 200 + length], 2),
+        series=np.repeat(["a", "b"], length),
+        time=np.concatenate([HOURS[203 : 203 + length]] * 2),
+    )
+    expected = model.predict(rows, resume=True).reshape(2, -1)
+    store = Store(model, resume=True)
+    for row in range(length):
+        answers = answered(store, rows, row, together=True)
+        np.testing.assert_allclose(
+            [one["prediction"] for one in answers], expected[:, row], rtol=1e-4, atol=1e-4
+        )

@@ -1,8 +1,8 @@
 """Which of the rows that a model keeps a stream starts from."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,6 +52,29 @@ def kept_series(fitted: Fitted, n_series: int | None, resume: Any) -> list[LastR
     if len(set(names)) < len(names):
         raise ConfigError(f"resume must name each series of the stream once; got {list(names)[:10]}.")
     return _in_step({str(one): kept[one] for one in names})
+
+
+class Row(NamedTuple):
+    """One training row of one series."""
+
+    x: FloatArray  # (D,)
+    label: float
+    time: Any
+
+
+def time_steps(fitted: Fitted, names: Sequence[str]) -> Iterator[dict[str, Row]]:
+    """Go through the rows kept of some series time step by time step: by time or, without, by number."""
+    kept = {name: fitted.last_rows[name] for name in names}
+    if any(one.time is None for one in kept.values()):
+        shortest = min(len(one.target) for one in kept.values())
+        kept = {name: replace(_last(one, shortest), time=None) for name, one in kept.items()}
+    steps: dict[Any, dict[str, Row]] = {}
+    for name, one in kept.items():
+        for row, (x, label) in enumerate(zip(one.inputs, one.target, strict=True)):
+            time = None if one.time is None else one.time[row]
+            steps.setdefault(row if time is None else time, {})[name] = Row(x, float(label), time)
+    for when in sorted(steps):
+        yield steps[when]
 
 
 def _in_step(kept: dict[str, LastRows]) -> list[LastRows]:

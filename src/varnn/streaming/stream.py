@@ -518,11 +518,15 @@ class Stream:
             time = None if rows[0].time is None else timestamp(rows[0].time[place])
             alone = self.n_series is None
             self._advance(x[0] if alone else x, time)
-            self._remember(labels[0] if alone else labels, learn=False)
-            if self._recent is not None:
-                self._recent.add(self._given, labels[0] if alone else labels, self._time)
-            np.copyto(self._known, self._x)
-            self._open, self.last_time = False, self._time
+            self._pass_over(labels[0] if alone else labels)
+
+    def _pass_over(self, labels: Any) -> None:
+        """Close a row that is looked back on with its labels, as `_close` does, but learn nothing."""
+        self._remember(labels, learn=False)
+        if self._recent is not None:
+            self._recent.add(self._x, labels, self._time)
+        np.copyto(self._known, self._x)
+        self._open, self.last_time = False, self._time
 
     def _remember(self, labels: Any, *, learn: bool = True) -> None:
         """Hand the labels to the blocks, in scaled units and less their linear predictions."""
