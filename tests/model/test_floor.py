@@ -162,11 +162,15 @@ def low(model: VARNNRegressor) -> VARNNRegressor:
 def test_a_label_of_long_ago_lifts_the_floor_of_forecasts(low: VARNNRegressor, method: Any) -> None:
     """Also if it is no longer among the rows that a forecast is made from."""
     signs = []
-    for first in range(4):
-        rows = later("ab").ranges(np.array([first, 200 + first]), np.array([200 - first, 400 - first]))
-        labels = rows.target.copy()
+    for last in range(ROWS - 4, ROWS):
+        (first, labels), (second, others) = made(ord("a")), made(ord("b"))
         labels[2] = -0.01
-        found = low.forecast(replace(rows, target=labels), method=method, horizon=4).prediction
+        rows = Panel.from_arrays(
+            np.concatenate([first[:last], second[:last]]),
+            np.concatenate([labels[:last], others[:last]]),
+            series=np.repeat(["a", "b"], last),
+        )
+        found = low.forecast(rows, method=method, horizon=4).prediction
         signs.append(np.sign(found))
     lifted, kept = np.array(signs).transpose(1, 0, 2)
     assert (lifted < 0).any() and (kept >= 0).all() and (kept == 0).any()
