@@ -69,11 +69,11 @@ def test_the_labels_tell_whether_a_target_can_be_negative(labels: DoubleArray, n
 def test_the_setting_overrules_the_labels(model: VARNNRegressor) -> None:
     inputs, labels = made(ord("a"))
     assert model.fitted_.positive and model.forecaster_ and model.forecaster_.network.positive
-    for wanted in (True, False):
+    for wanted in (True, False, np.True_):
         told = VARNNRegressor(details=Details(positive=wanted), horizon=2, **SMALL)
         told.fit(inputs[:100], labels[:100] - (3 if wanted else 0))
-        assert told.fitted_.positive is wanted
-        assert told.forecaster_ is not None and told.forecaster_.network.positive is wanted
+        assert told.fitted_.positive is bool(wanted)
+        assert told.forecaster_ is not None and told.forecaster_.network.positive is bool(wanted)
     assert VARNNRegressor.paper("RM", epochs=1, hidden_size=4).fit(inputs, labels).fitted_.positive is False
 
 

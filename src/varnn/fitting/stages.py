@@ -121,8 +121,8 @@ def fit(
     if settings.peers:
         refuse_alone(training)
     everything = training if rows is None else rows
-    if settings.positive == "auto":
-        settings = replace(settings, positive=is_never_negative(everything.target))
+    positive = is_never_negative(everything.target) if settings.positive == "auto" else settings.positive
+    settings = replace(settings, positive=bool(positive))
     stages = _Stages(on_epoch, stop, total=one_step * (1 + refit) + (horizon > 1) * (1 + refit))
     fitted, forecaster = None, None
     if one_step:
