@@ -69,6 +69,7 @@ def test_the_labels_tell_whether_a_target_can_be_negative(labels: DoubleArray, n
 def test_the_setting_overrules_the_labels(model: VARNNRegressor) -> None:
     inputs, labels = made(ord("a"))
     assert model.fitted_.positive and model.forecaster_ and model.forecaster_.network.positive
+    wanted: Any
     for wanted in (True, False, np.True_):
         told = VARNNRegressor(details=Details(positive=wanted), horizon=2, **SMALL)
         told.fit(inputs[:100], labels[:100] - (3 if wanted else 0))
