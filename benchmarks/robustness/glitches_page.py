@@ -23,9 +23,14 @@ are those of the version before wild values were bounded, on the same streams. T
 - **A label** that is further from the one before it than twice the largest change of the training labels
   is left out of what later rows are predicted from, as if it were missing; so it is also for peers and
   forecasts. Errors that are reported are the true ones.
-- **The third such label within twenty rows** is taken: a shift that stays is followed, two rows late, and
-  so is a stream that grows wild for good. The bound then rises to twice that change, and halves every
-  thousand rows.
+- **A second such label** on the same side, at least half as far off, is taken, and so is the third within
+  twenty rows wherever it is: a shift that stays is followed, one row late, or two where it is too far off for
+  a share (below), and so is a stream that grows wild for good. The bound then rises to twice that change, and
+  halves every thousand rows.
+- **In between there is a doubt**: the label left out may be a glitch, or the first of a shift. Until the next
+  label tells, predictions go a share of the way towards it, (1 + shifts) / (2 + shifts + glitches) over the
+  doubts that the series has had: half of it the first time, and after ten glitches a twelfth. What is more
+  than 16 times further off than is plausible gets no share.
 - **An input** of the linear part further outside the range it was seen in than half of that range is
   taken as just that far; the network's are cut at ten deviations.
 - **Intervals** count an error as at most twice the largest they were learnt from.
@@ -40,14 +45,15 @@ GLITCHES = """\
 Root mean squared error of the next 25 rows over that without the glitch, whose own row does not count,
 and the coverage of 90 % intervals on the next 200 rows. `arx` is an autoregressive process, `walk` a
 random walk, both with inputs; `pulses` is mostly still, with real jumps; of `peers`, two series see a
-third, which has the glitch.
+third, which has the glitch. It is the first glitch of its series each time, so that the row after it goes
+half of the way, where it is not too far off for a share: that row makes up nearly all of what a glitch of 10
+deviations costs (of `pulses`, whose real jumps are larger than that, one of 100). Later ones go less far.
 """
 SHIFTS = """\
 ## Shifts and ramps that are real
 
 Rows until five errors in a row are below four usual ones (the median), and the error of the rows 5 to 25
-after it began. A ramp rises so many deviations *a row* for 50 rows: no model that looks back 24 rows has
-caught up before it ends.
+after it began. A ramp rises so many deviations *a row* for 50 rows: most are caught up with once they end.
 """
 ROUGH = """\
 ## Rough streams

@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from varnn import Panel, VARNNRegressor, load
 from varnn.cli import _predictions, _table
-from varnn.cli.app import main
+from varnn.cli.app import app, main
 from varnn.data.tables import Reading
+from varnn.errors import VarnnError
 
 Run = Callable[..., tuple[str, str]]
 
@@ -212,3 +214,67 @@ def test_a_kind_that_the_first_block_does_not_show_is_seen(tmp_path: Path) -> No
     panel = Panel.read(path, target="load")
     assert panel.inputs[-1].tolist() == [1.5, 7.0]
     assert np.isnan(panel.inputs[0, 1])
+
+
+@pytest.fixture(scope="module")
+def timed(folder: Path) -> Path:
+    """Fit a model that knows when its rows were."""
+    panel = Panel.read(folder / "sites.csv", target="load", time="when", series="site", inputs=["heat"])
+    VARNNRegressor(epochs=1, hidden_size=4, ensemble=1).fit(panel).save(folder / "timed.varnn")
+    return folder
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_rows_that_follow_the_training_rows_start_from_them(
+    timed: Path, run: Run, mixed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By their times, or as told; in parts, and where the table mixes its series, too."""
+    table = sites(90)[120:]
+    if not mixed:
+        table = table.sort_values(["site", "when"])
+    table.to_csv(timed / "later.csv", index=False)
+    model = load(timed / "timed.varnn")
+    panel = Panel.read(timed / "later.csv", target="load", time="when", series="site")
+    kept = len(model.fitted_.last_rows["north"].target)
+    monkeypatch.setattr(_predictions, "_ROWS_AT_ONCE", 7)
+    for options, resume in (((), True), (("--resume",), True), (("--no-resume",), False)):
+        out = timed / "later.out.csv"
+        _, said = run(
+            "predict", timed / "timed.varnn", timed / "later.csv", "-o", out, "--interval", "0.9", *options
+        )
+        assert (f"Starts from the last {kept} training rows." in said) == resume
+        found = model.predict(panel, interval=0.9, resume=resume)
+        written = pd.read_csv(out)
+        for name, values in zip(("prediction", "lower_90", "upper_90"), found, strict=True):
+            np.testing.assert_allclose(written[name], panel.in_caller_order(values), rtol=1e-6)
+    facts, said = run("predict", timed / "timed.varnn", timed / "later.csv", "-o", out, "--json")
+    assert json.loads(facts)["training_rows_before"] == kept and not said
+    _, said = run("predict", timed / "timed.varnn", timed / "sites.csv", "-o", out)
+    assert "Starts from" not in said
+
+
+def test_what_does_not_follow_is_refused_in_one_line(timed: Path) -> None:
+    for table, options, message in (
+        (sites(), ["--resume"], "rows come after the training rows"),
+        (sites().drop(columns="load"), ["--no-resume"], "leave out --no-resume, or give their labels"),
+    ):
+        table.to_csv(timed / "wrong.csv", index=False)
+        done = CliRunner().invoke(
+            app, ["predict", str(timed / "timed.varnn"), str(timed / "wrong.csv"), *options]
+        )
+        assert isinstance(done.exception, VarnnError) and message in str(done.exception)
+
+
+def test_a_stream_of_lines_starts_from_the_training_rows(timed: Path, run: Run) -> None:
+    table = sites(90)[120:]
+    panel = Panel.from_frame(table, target="load", time="when", series="site", inputs=["heat"])
+    expected = panel.in_caller_order(load(timed / "timed.varnn").predict(panel, resume=True))
+    lines = [
+        json.dumps({"series": site, "x": {"heat": heat}, "y": label, "time": str(when)})
+        for when, site, heat, label in table[["when", "site", "heat", "load"]].itertuples(index=False)
+    ]
+    out, _ = run("stream", timed / "timed.varnn", "--resume", stdin="\n".join(lines).encode())
+    found = [json.loads(line)["prediction"] for line in out.splitlines()]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    out, _ = run("stream", timed / "timed.varnn", stdin="\n".join(lines).encode())
+    assert json.loads(out.splitlines()[0])["prediction"] != pytest.approx(found[0], abs=1e-3)

@@ -21,6 +21,7 @@ SCALING = Scaling(
     input_offset=NONE, input_scale=NONE, initial_inputs=NONE, target_offset=0.5, target_scale=2.0
 )
 SEASON = 2  # column of the regressors
+NO_INPUTS = np.empty((0, 0))  # which trees alone look at
 
 
 def experts_of(
@@ -92,7 +93,7 @@ def test_rows_together_are_rows_one_by_one(kind: dict[str, Any], lengths: list[i
     experts = experts_of(**kind)
     linear, hidden, outputs, targets, starts = rows_of(lengths, linear=kind.get("linear", True), seed=1)
     together = LiveExperts(experts, SCALING, len(lengths))
-    followed = together.follow(linear, hidden, outputs, targets, starts)
+    followed = together.follow(linear, hidden, outputs, NO_INPUTS, targets, starts)
     assert followed.weights.shape == followed.experts.shape == (len(targets), len(experts.names))
     np.testing.assert_allclose(
         (followed.weights * followed.experts).sum(axis=1), followed.predictions, rtol=1e-9, atol=1e-9
@@ -102,7 +103,7 @@ def test_rows_together_are_rows_one_by_one(kind: dict[str, Any], lengths: list[i
         for row in range(first, last):
             one = slice(row, row + 1)
             np.testing.assert_allclose(followed.weights[row], alone.aggregator.weights[0], atol=1e-9)
-            predicted = alone.predict(some(linear, one), hidden[:, one], outputs[:, one])
+            predicted = alone.predict(some(linear, one), hidden[:, one], outputs[:, one], NO_INPUTS)
             np.testing.assert_allclose(followed.predictions[one], predicted, rtol=1e-9, atol=1e-9)
             alone.learn(targets[one], linear.residuals[one])
         np.testing.assert_allclose(together.state()[series], alone.state()[0], rtol=1e-7, atol=1e-9)
@@ -113,7 +114,7 @@ def test_series_in_step_through_a_state(kind: dict[str, Any]) -> None:
     """Three series row by row, taken over by others in the middle, as one panel gives them."""
     experts = experts_of(**kind)
     linear, hidden, outputs, targets, starts = rows_of([50] * 3, linear=kind.get("linear", True), seed=2)
-    followed = LiveExperts(experts, SCALING, 3).follow(linear, hidden, outputs, targets, starts)
+    followed = LiveExperts(experts, SCALING, 3).follow(linear, hidden, outputs, NO_INPUTS, targets, starts)
     live = LiveExperts(experts, SCALING, 3)
     for row in range(50):
         if row in (1, 20):
@@ -122,7 +123,7 @@ def test_series_in_step_through_a_state(kind: dict[str, Any]) -> None:
             live = other
         rows = starts[:-1] + row
         for _ in range(1 + row % 2):  # asking again changes nothing
-            predicted = live.predict(some(linear, rows), hidden[:, rows], outputs[:, rows])
+            predicted = live.predict(some(linear, rows), hidden[:, rows], outputs[:, rows], NO_INPUTS)
         np.testing.assert_allclose(predicted, followed.predictions[rows], rtol=1e-9, atol=1e-9)
         live.learn(targets[rows], linear.residuals[rows])
 
@@ -130,7 +131,7 @@ def test_series_in_step_through_a_state(kind: dict[str, Any]) -> None:
 def test_what_each_expert_says() -> None:
     experts = experts_of()
     linear, hidden, outputs, targets, starts = rows_of([40], linear=True, seed=3)
-    found = LiveExperts(experts, SCALING, 1).follow(linear, hidden, outputs, targets, starts)
+    found = LiveExperts(experts, SCALING, 1).follow(linear, hidden, outputs, NO_INPUTS, targets, starts)
     said = dict(zip(experts.names, found.experts.T, strict=True))
     assert linear.regressors is not None
     np.testing.assert_allclose(said["persistence"], linear.last)
@@ -169,7 +170,11 @@ def test_arrays_and_back(kind: dict[str, Any]) -> None:
     assert again.names == experts.names
     assert (again.unit, again.season, again.noise) == (experts.unit, experts.season, experts.noise)
     rows = rows_of([60], linear=kind.get("linear", True), seed=4)
-    one, other = (LiveExperts(each, SCALING, 1).follow(*rows) for each in (experts, again))
+    linear, hidden, outputs, targets, starts = rows
+    one, other = (
+        LiveExperts(each, SCALING, 1).follow(linear, hidden, outputs, NO_INPUTS, targets, starts)
+        for each in (experts, again)
+    )
     for before, after in zip(one, other, strict=True):
         np.testing.assert_array_equal(before, after)
     for name in experts.arrays():
@@ -241,7 +246,7 @@ def test_a_million_steps_of_a_linear_part_that_learns_on() -> None:
         predictions = stream.predict(nothing)
         known = LinearRows(predictions, stream.last, nowhere, stream.regressors)
         outputs = np.zeros((1, series))
-        combined = live.predict(known, np.zeros((1, series, 1)), outputs)
+        combined = live.predict(known, np.zeros((1, series, 1)), outputs, NO_INPUTS)
         if row >= calm:
             learning = live.aggregator._experts[:, experts.names.index("linear part, learning")]
             for index, one in enumerate((combined, stream.last, predictions + learning)):

@@ -3,7 +3,7 @@
 import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from varnn.errors import DataError
 from varnn.evaluation import metrics
 from varnn.model.fitted import Fitted
 from varnn.model.intervals import ErrorScale
-from varnn.model.outliers import FilterStream, LabelFilter
+from varnn.model.outliers import FARTHEST, FilterStream, Judged, LabelFilter
 from varnn.model.prediction import predict, predict_chunks, predict_intervals
 from varnn.persistence import model_file
 from varnn.streaming.linked import LinkedStreams
@@ -111,7 +111,7 @@ def test_a_wild_label_of_a_peer_harms_nobody(peers: VARNNRegressor) -> None:
 
 @pytest.mark.parametrize("size", [10.0, 100.0, 1e4])
 def test_a_shift_that_stays_is_followed(model: VARNNRegressor, size: float) -> None:
-    """Little later than if every label were taken: two labels are left out first."""
+    """Little later than if every label were taken: one label is left out first."""
     inputs, labels = later(shift=size)
     errors = np.abs(labels - model.predict(inputs, labels))
     every = replace(model.fitted_, pipeline=replace(model.fitted_.pipeline, label_filter=None))
@@ -225,22 +225,177 @@ def test_the_filter_is_one_rule_for_batch_and_stream(
     labels[hit] += generator.choice([-1, 1], hit.sum()) * 10 ** generator.uniform(0, 3, hit.sum())
     labels[generator.random(len(labels)) < missing] = np.nan
     panel = Panel.from_arrays(None, labels, series=np.repeat([f"{i}" for i in range(len(lengths))], lengths))
-    expected = [
-        rest
-        for first, last in zip(panel.starts[:-1], panel.starts[1:], strict=True)
-        for rest in _streamed(rule, labels[first:last])
-    ]
+    judged = rule.judged(panel)
+    expected, doubts = [], []
+    for first, last in zip(panel.starts[:-1], panel.starts[1:], strict=True):
+        found, doubt = _streamed(rule, labels[first:last])
+        expected += found
+        doubts += doubt
     assert np.array_equal(rule(panel).target, expected, equal_nan=True)
     assert np.array_equal(panel.target, labels, equal_nan=True)  # it is not changed itself
+    assert np.array_equal(_offsets(judged, 0, len(panel)), doubts)
+    for begin in range(0, len(panel), 7):  # as chunks ask for them
+        assert np.array_equal(_offsets(judged, begin, len(panel)), doubts[begin:])
 
 
-def _streamed(rule: LabelFilter, labels: DoubleArray) -> list[float]:
-    live, found = FilterStream(rule, 1), []
+def _offsets(judged: Judged, first: int, last: int) -> DoubleArray:
+    return np.broadcast_to(judged.doubt(slice(first, last)), last - first)
+
+
+def _streamed(rule: LabelFilter, labels: DoubleArray) -> tuple[list[float], list[float]]:
+    """Labels as they are taken, and the doubt before each, over a snapshot after every row."""
+    live, found, doubts = FilterStream(rule, 1), [], []
     for label in labels:
+        doubts.append(np.atleast_1d(live.doubt).item())
         found.append(live(np.array([label])).item())
         state, live = live.state(), FilterStream(rule, 1)
         live.restore(state)
-    return found
+    return found, doubts
+
+
+class Happening(NamedTuple):
+    """What happens to a series for some rows: nothing, a glitch, a shift, or labels that are missing."""
+
+    kind: str
+    rows: int
+    size: float
+
+
+HAPPENINGS = st.lists(
+    st.builds(
+        Happening,
+        st.sampled_from(["calm", "glitch", "shift", "missing"]),
+        st.integers(1, 30),
+        st.sampled_from([-200.0, -20.0, -4.0, 4.0, 6.0, 20.0, 35.0, 200.0]),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def happened(happenings: list[Happening]) -> DoubleArray:
+    """Make labels within 1 of a level, to which all that happened."""
+    level, parts, generator = 0.0, [], np.random.default_rng(len(happenings))
+    for kind, rows, size in happenings:
+        if kind == "shift":
+            level += size
+        labels = level + generator.uniform(-0.5, 0.5, rows)
+        if kind == "glitch":
+            labels[0] += size
+        if kind == "missing":
+            labels[:] = np.nan
+        parts.append(labels)
+    return np.concatenate(parts)
+
+
+@settings(max_examples=300, deadline=None)
+@given(series=st.lists(HAPPENINGS, min_size=1, max_size=4))
+def test_doubts_are_one_rule_for_batch_stream_and_fleet(series: list[list[Happening]]) -> None:
+    rule, every = LabelFilter(change=2.0, low=-30.0, high=30.0), [happened(one) for one in series]
+    panel = Panel.from_arrays(
+        None,
+        np.concatenate(every),
+        series=np.repeat([str(index) for index in range(len(every))], [len(one) for one in every]),
+    )
+    doubts = np.split(_offsets(rule.judged(panel), 0, len(panel)), panel.starts[1:-1])
+    alone = [_streamed(rule, labels)[1] for labels in every]
+    for one, other in zip(doubts, alone, strict=True):
+        assert np.array_equal(one, other)
+    fleet = FilterStream(rule, len(every))
+    for row in range(min(map(len, every))):
+        expected = [one[row] for one in doubts]
+        assert np.array_equal(np.broadcast_to(fleet.doubt, len(every)), expected)
+        fleet(np.array([labels[row] for labels in every]))
+        if row % 3 == 0:
+            state, fleet = fleet.state(), FilterStream(rule, len(every))
+            fleet.restore(state)
+
+
+def doubts_of(labels: list[float]) -> list[float]:
+    """How far each prediction goes towards a label in doubt, and the one after the last label."""
+    rule = LabelFilter(change=2.0, low=-1e9, high=1e9)
+    found = rule.judged(Panel.from_arrays(None, [*labels, np.nan]))
+    return list(_offsets(found, 0, len(labels) + 1))
+
+
+@pytest.mark.parametrize("glitches", range(6))
+@pytest.mark.parametrize("shifts", range(4))
+def test_the_share_is_that_of_laplace(glitches: int, shifts: int) -> None:
+    """Glitches gone at the next label, and shifts that stayed, far enough apart to be ones alone."""
+    calm, labels, level, size = [0.0] * 30, [0.0], 0.0, 24.0
+    for _ in range(shifts):
+        level += size
+        size = 2 * size + 1  # beyond the bound that the shift has raised
+        labels += [level, level, *(level + one for one in calm)]
+    for _ in range(glitches):
+        labels += [level + size, level, *(level + one for one in calm)]
+    found = doubts_of([*labels, level + size])
+    assert found[-1] == pytest.approx(size * (1 + shifts) / (2 + shifts + glitches))
+    assert np.count_nonzero(found) == shifts + glitches + 1  # one row each
+
+
+def test_what_is_too_far_off_gets_no_share() -> None:
+    bound = 2.0
+    assert doubts_of([0.0, FARTHEST * bound])[-1] == FARTHEST * bound / 2
+    assert not np.any(doubts_of([0.0, FARTHEST * bound * 1.001]))
+    assert not np.any(doubts_of([0.0, -FARTHEST * bound * 1.001]))
+    # Far off is meant a row: after missing labels more is plausible.
+    waited = doubts_of([0.0, np.nan, np.nan, 3 * FARTHEST * bound])
+    assert waited == [0, 0, 0, 0, 3 * FARTHEST * bound / 2]
+
+
+def test_a_doubt_lasts_until_the_next_label() -> None:
+    assert doubts_of([0.0, 10.0, np.nan, np.nan, 0.5, 0.5]) == [0, 0, 5, 5, 5, 0, 0]
+    assert doubts_of([0.0, 10.0, np.nan, 10.5, 10.0]) == [0, 0, 5, 5, 0, 0]  # the shift is taken
+    assert doubts_of([0.0, 10.0, -10.0, 0.0]) == [0, 0, 5, -5, 0]  # another glitch, on the other side
+    assert doubts_of([1e12, 0.0]) == [0, 0, 0]  # a first label that cannot be tells nothing
+
+
+def test_a_shift_is_followed_a_row_late() -> None:
+    rule = LabelFilter(change=2.0, low=-30.0, high=30.0)
+
+    def left_out(*labels: float) -> list[int]:
+        return rule.judged(Panel.from_arrays(None, labels)).left_out
+
+    for size in (5.0, -20.0, 30.0):
+        assert left_out(0.0, 0.5, size, size + 0.5, size) == [2]
+    for size in (500.0, 1e9):  # too far off for a doubt: two rows
+        assert left_out(0.0, 0.5, size, size + 0.5, size) == [2, 3]
+    assert left_out(0.0, 0.5, 20.0, 9.0, 21.0) == [2, 3]  # less than half as far: not until the third
+
+
+def test_glitches_soon_leave_no_trace(model: VARNNRegressor) -> None:
+    """The last of twenty costs a tenth of what the first does, or less, in the row after it."""
+    inputs, labels = later()
+    plain = model.predict(inputs, labels)
+    rule = model.fitted_.pipeline.label_filter
+    assert rule is not None
+    hit = np.arange(30, 750, 36)
+    labels[hit] += 3 * rule.change
+    cost = np.abs(model.predict(inputs, labels) - plain)[hit + 1]
+    assert cost[0] > rule.change and cost[-1] < cost[0] / 8
+    assert np.abs(cost[5:] - cost[0] * 2 / (7 + np.arange(len(cost) - 5))).max() < 0.2 * cost[0]
+
+
+@pytest.mark.parametrize("wild", [10.0, -10.0])
+def test_a_stream_in_doubt_is_what_a_batch_is(model: VARNNRegressor, wild: float) -> None:
+    """Through snapshots in the middle of a doubt, between glitches, shifts and missing labels."""
+    inputs, labels = (one[:120].copy() for one in later())
+    rule = model.fitted_.pipeline.label_filter
+    assert rule is not None
+    labels[20] += wild * rule.change
+    labels[21:24] = np.nan
+    labels[40:] += wild * rule.change
+    labels[80] -= wild * rule.change
+    batch = model.predict(inputs, labels)
+    quiet = model.predict(*(one[:120] for one in later()))
+    assert np.abs(batch - quiet)[21:25].min() > 4 * rule.change
+    live = model.stream()
+    for row, (x, label) in enumerate(zip(inputs, labels, strict=True)):
+        assert live.predict(x) == pytest.approx(batch[row], rel=1e-5, abs=1e-4)
+        live = Stream.restore(model, live.snapshot())  # with an x that waits
+        live.observe(label)
+        live = Stream.restore(model, live.snapshot())
 
 
 def test_nothing_of_the_training_rows_is_left_out() -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from varnn.cli._table import Table
 from varnn.data.grouping import RowNumbers, row_numbers
 from varnn.model.intervals import Interval, bound_name
-from varnn.model.prediction import predict_chunks
+from varnn.model.prediction import predict_rows
 from varnn.streaming.closed_loop import continue_from_training
 
 if TYPE_CHECKING:
@@ -22,12 +22,14 @@ Columns = dict[str, Any]
 _ROWS_AT_ONCE = 1 << 16
 
 
-def pieces(model: "VARNNRegressor", table: Table, levels: Sequence[float]) -> Iterator[Columns]:
+def pieces(
+    model: "VARNNRegressor", table: Table, levels: Sequence[float], resume: bool | None = None
+) -> Iterator[Columns]:
     """Predict a table; give the columns to write, part by part, in the order of its rows."""
     panel = table.panel
     # Which row of the panel each row of the table is, where they are not the same.
     places = None if panel.is_in_caller_order else panel.in_caller_order(row_numbers(len(panel)))
-    for rows, found in _predicted(model, table, levels, places):
+    for rows, found in _predicted(model, table, levels, places, resume):
         columns: Columns = {name: _plain(column[rows].to_arrow()) for name, column in table.kept.items()}
         if table.labelled:
             columns[panel.target_name] = panel.target[rows if places is None else places[rows]]
@@ -40,19 +42,24 @@ def _plain(column: Any) -> Any:
 
 
 def _predicted(
-    model: "VARNNRegressor", table: Table, levels: Sequence[float], places: RowNumbers | None
+    model: "VARNNRegressor",
+    table: Table,
+    levels: Sequence[float],
+    places: RowNumbers | None,
+    resume: bool | None,
 ) -> Iterator[tuple[slice, Interval]]:
     """Rows of the table, and what is predicted for them."""
     panel, fitted = table.panel, model.fitted_
     if not table.in_closed_loop and places is None:
-        chunks = predict_chunks(fitted, panel, np.array(levels) if levels else None, most=_ROWS_AT_ONCE)
-        yield from ((chunk.rows, chunk.interval) for chunk in chunks)
+        wanted = np.array(levels) if levels else None
+        yield from predict_rows(fitted, panel, wanted, resume=resume, most=_ROWS_AT_ONCE)
         return
     if levels:
-        found = model.predict(panel, interval=levels)  # refuses a table without a label
+        found = model.predict(panel, interval=levels, resume=resume)  # refuses a table without a label
+    elif table.in_closed_loop:
+        found = Interval(continue_from_training(fitted, panel), None, None)
     else:
-        alone = continue_from_training(fitted, panel) if table.in_closed_loop else model.predict(panel)
-        found = Interval(alone, None, None)
+        found = Interval(model.predict(panel, resume=resume), None, None)
     for begin in range(0, len(panel), _ROWS_AT_ONCE):
         rows = slice(begin, min(begin + _ROWS_AT_ONCE, len(panel)))
         here = rows if places is None else places[rows]

@@ -61,6 +61,7 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "calendar inputs": list(fitted.pipeline.calendar),
         "seasons": list(fitted.seasons),
         **_learning(fitted),
+        "never below zero": "yes" if fitted.positive else "no",
         "parameters": int(sum(matrix.size for matrix in fitted.weights.as_dict().values())),
         "training rows": fitted.training.trained_on,
         "training series": fitted.training.series,

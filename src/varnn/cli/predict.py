@@ -41,13 +41,21 @@ def predict(
     sort: Sort = False,
     duplicates: DuplicatesOption = "error",
     interval: Levels = None,
+    resume: Annotated[
+        bool | None,
+        typer.Option(
+            "--resume/--no-resume",
+            help="Whether the rows follow the training rows; their times tell if not given.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Predict each row of a table from its inputs and the labels before it.
 
     Without the target column, or any label in it, the rows are taken to follow the training rows, and are
     predicted in closed loop: each prediction is taken as the label. Time and series are the columns the
-    model was fitted with, if the table has them and none are named.
+    model was fitted with, if the table has them and none are named. Rows with labels that follow the training
+    rows start from the last of those, which the model keeps.
     """
     from threadpoolctl import threadpool_limits
 
@@ -59,6 +67,7 @@ def predict(
     from varnn.errors import ConfigError
     from varnn.estimator.loading import load
     from varnn.model.intervals import check_levels
+    from varnn.model.warm_start import rows_before
 
     if as_json and output == STANDARD:
         raise ConfigError(
@@ -67,29 +76,40 @@ def predict(
     check_writable(output)
     levels = list(dict.fromkeys(check_levels(interval).tolist())) if interval else []
     model = load(model_path)
+    fitted = model.fitted_
     columns = reading(
-        target or model.fitted_.target_name,
+        target or fitted.target_name,
         time,
         series,
-        model.fitted_.input_names,
+        fitted.input_names,
         time_format=time_format,
         time_zone=time_zone,
         missing=missing,
         sort=sort,
         duplicates=duplicates,
     )
-    understood = _table.read(data, columns, must_have_target=target is not None, fitted=model.fitted_)
+    understood = _table.read(data, columns, must_have_target=target is not None, fitted=fitted)
     words = console(stderr=True, quiet=as_json or output == STANDARD)
     words.print(understood.in_words(), markup=False)
-    rows = len(understood.panel)
+    rows, how = len(understood.panel), "one step ahead"
+    if understood.in_closed_loop:
+        how = "in closed loop, as there are no labels"
+        if resume is False:
+            raise ConfigError(
+                "rows without labels are predicted as those that follow the training rows: leave out "
+                "--no-resume, or give their labels."
+            )
+    before = 0 if understood.in_closed_loop else int(rows_before(fitted, understood.panel, resume).max())
+    if before:
+        words.print(f"Starts from the last {before:,} training rows.", markup=False)
     # Products of a step are small: a second thread gains little, and loses much where cores are busy.
     one_thread = threadpool_limits(1, user_api="blas")
     with one_thread, table_writer(output) as write, counting_bar() as progress:
         task = progress.add_task("predicting", total=rows, visible=rows > _LONG)
-        for piece in pieces(model, understood, levels):
+        for piece in pieces(model, understood, levels, resume):
             write(piece)
             progress.update(task, advance=len(piece["prediction"]))
-    how = "in closed loop, as there are no labels" if understood.in_closed_loop else "one step ahead"
     words.print(f"Predicted {rows:,} rows {how}. Wrote {output}.", markup=False)
     if as_json:
-        typer.echo(json.dumps({"output": str(output), "how": how, "data": understood.facts()}, indent=1))
+        written = {"output": str(output), "how": how, "training_rows_before": before}
+        typer.echo(json.dumps(written | {"data": understood.facts()}, indent=1))

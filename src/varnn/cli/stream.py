@@ -12,6 +12,9 @@ list in the model's order, unless texts are among its inputs, which come by name
 "rain"}``. A ``y`` of null is a missing label. A line that cannot be used yields
 ``{"error": ...}`` and changes nothing. A list of such objects is answered by a list.
 
+With ``--resume`` a series starts from the last training rows of its name, which its first line follows; one
+without a name from those of a model that was trained on one series. Other series start from nothing.
+
 With ``--state`` every line is on disk before it is answered, and answers carry ``"seq"``, the number of the
 line among those of its series. A line sent again with its ``"seq"``, or with a ``"key"``, gets the answer it
 got.
@@ -47,6 +50,13 @@ def stream(
         Path | None,
         typer.Option(help="File to keep every line in before it is answered, and to go on from."),
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Let series start from the last training rows of the same name, which they follow.",
+        ),
+    ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Tell level shifts, changes of variance and lost coverage.")
     ] = False,
@@ -90,7 +100,13 @@ def stream(
     limits: dict[str, Any] = {"in_memory": in_memory, "most_series": most_series, "answers": answers}
     with Signals() as signals, np.errstate(all="ignore"):  # numbers without end are answered by null
         with Store(
-            fitted, state, watch=watched, most_together=longest_list, synchronous=sync, **limits
+            fitted,
+            state,
+            watch=watched,
+            most_together=longest_list,
+            synchronous=sync,
+            resume=resume,
+            **limits,
         ) as store:
             lines = Lines(sys.stdin.buffer, signals, longest=longest_line, most=_GROUP)
             _serve(store, lines, signals, stats)

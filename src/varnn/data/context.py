@@ -39,7 +39,7 @@ def preceded(panel: Panel, earlier: Panel, rows: int, *, told: bool = False) -> 
     >>> joined.target.tolist(), own.tolist()
     ([2.0, 3.0, 4.0], [False, True, True])
     """
-    before = _followed(panel, earlier, rows, told=told)
+    before = rows_followed(panel, earlier, rows, told=told)
     if not before.any():
         return panel, np.ones(len(panel), dtype=bool)
     lengths = panel.lengths + before
@@ -75,8 +75,8 @@ def own_rows(panel: Panel, own: BoolArray) -> Panel:
     return panel.ranges(panel.starts[:-1] + before, panel.starts[1:])
 
 
-def _followed(panel: Panel, earlier: Panel, rows: int, *, told: bool) -> IntArray:
-    """How many earlier rows go before each series: (S,)."""
+def rows_followed(panel: Panel, earlier: Panel, rows: int, *, told: bool = False) -> IntArray:
+    """How many earlier rows :func:`preceded` puts before each series: (S,)."""
     counts = np.zeros(panel.n_series, np.int64)
     where = {name: index for index, name in enumerate(earlier.ids)}
     step = None

@@ -1,6 +1,7 @@
 """From the end of each series to its next rows: by the forecaster, or row after row."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -9,6 +10,7 @@ from varnn.data.panel import Panel
 from varnn.data.rules import optional, whole
 from varnn.errors import ConfigError, check_choice
 from varnn.model.fitted import Fitted, last_rows_of
+from varnn.model.floor import lifted_at_end
 from varnn.model.forecast import Forecast, Forecaster
 from varnn.model.forecast.rows import coming_inputs, coming_times
 from varnn.streaming.closed_loop import continued
@@ -63,8 +65,14 @@ def _iterated(fitted: Fitted, panel: Panel, steps: int, inputs: Any) -> Forecast
         coming = np.repeat(last[:, None, :], steps, axis=1)
     else:
         coming = coming_inputs(inputs, panel.ids, panel.input_names, steps)
+    free = lifted_at_end(panel)
     predictions = [
-        continued(fitted, rows, coming[index], None if time is None else time[index])
+        continued(
+            replace(fitted, positive=fitted.positive and not free[index]),  # of labels before those kept, too
+            rows,
+            coming[index],
+            None if time is None else time[index],
+        )
         for index, rows in enumerate(last_rows.values())
     ]
     return Forecast(ids=panel.ids, time=time, prediction=np.array(predictions))

@@ -31,7 +31,9 @@ class Model(Protocol):
 
     fitted_: Fitted
 
-    def predict(self, X: Any, *, interval: float | Sequence[float] | None = None) -> Any:
+    def predict(
+        self, X: Any, *, interval: float | Sequence[float] | None = None, resume: bool | None = None
+    ) -> Any:
         """Predict the rows of a panel."""
 
 
@@ -42,6 +44,7 @@ def predict_frame(
     time: str | Sequence[str] | None = None,
     series: str | None = None,
     interval: float | Sequence[float] | None = None,
+    resume: bool | None = None,
 ) -> Frame:
     """Predict every row of a table; see :meth:`varnn.VARNNRegressor.predict_frame`."""
     import narwhals as nw
@@ -68,7 +71,7 @@ def predict_frame(
         **before,
     )
     panel = from_columns({name: table[name] for name in table.columns}, reading).logged()
-    found = _columns(model.predict(panel, interval=interval), interval)
+    found = _columns(model.predict(panel, interval=interval, resume=resume), interval)
     kept = list(dict.fromkeys(one for one in (*times, series, target) if one is not None))
     taken = [one for one in kept if one in found]
     if taken:

@@ -230,14 +230,12 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         validation : Panel or None, default=None
             Rows to choose on, instead of the last ``validation_fraction`` of each series.
         on_epoch : callable or None, default=None
-            Called after each epoch of every training, one call at a time but from several threads, with a
-            line as those of ``history_`` and two more numbers: ``member``, counted from 0 in each stage, and
-            ``progress``, the share of all that is done. Candidates that are not chosen, the refit on all rows
-            and what looks ahead are told, too, and are not in ``history_``.
+            Called after each epoch of every training, candidates and refits too, one call at a time but from
+            several threads, with a line as those of ``history_``, ``member`` and ``progress``, the share done.
         stop : Event or None, default=None
             Cuts training short once it is set, as Ctrl-C does: what is trained by then is the model, and
             ``fitted_.training.interrupted`` says so. If nothing is, that is a ``TrainingError``, and the
-            estimator stays as it was. It is yours: nothing here sets it.
+            estimator stays as it was.
         """
         draft = copy(self)  # what scikit-learn's checks set on the way is not there if the fit fails
         fitted, forecaster = fit_rows(
@@ -265,19 +263,17 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             A :class:`Panel`, whose target holds the labels; or inputs (n_rows, n_inputs); None for a model
             without inputs.
         y : array_like or None, default=None
-            Labels (n_rows,); each is used for rows after its own. Without any, here or in a panel, the rows
-            are taken to follow the training rows, and are predicted in closed loop: each prediction is taken
-            as the label, within the range of labels known (see `varnn.streaming.closed_loop`). A line says
-            so, once: scorers of scikit-learn call ``predict(X)``, and measure just that.
-            :func:`varnn.evaluation.one_step_scorer` and ``score`` measure one step ahead.
+            Labels (n_rows,); each is used for rows after its own. Without any, here or in a panel, rows are
+            taken to follow the training rows, in closed loop: each prediction is taken as the label, within
+            the range of labels known (`varnn.streaming.closed_loop`). A line says so, once: scorers of
+            scikit-learn call ``predict(X)``; `varnn.evaluation.one_step_scorer` measures one step ahead.
         series : RowSeries or None, default=None
             Series of each row.
         interval : float or sequence of float or None, default=None
             Level, or levels, of intervals to give with the predictions, such as 0.9; needs labels.
         resume : bool or None, default=None
-            Whether the rows follow the training rows: their first predictions then start from the last rows
-            of the same series that the model keeps, instead of from nothing. None goes by the times, if the
-            rows and the model have some.
+            Whether the rows follow the training rows: predictions then start from the last rows of the same
+            series, which the model keeps. None goes by the times, if both have some.
 
         Returns
         -------
@@ -301,29 +297,25 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         time: str | Sequence[str] | None = None,
         series: str | None = None,
         interval: float | Sequence[float] | None = None,
+        resume: bool | None = None,
     ) -> _frames.Frame:
-        """Predict every row of a table, and give a table of the same kind: pandas, polars or pyarrow.
-
-        ``predict`` gives arrays, as scikit-learn's contract has it; here all is taken and given by name.
+        """Predict every row of a table by name, and give a table of the same kind: pandas, polars, pyarrow.
 
         Parameters
         ----------
         frame : Frame
             A table with the model's inputs by name; a lazy one is collected. With its target too, each row
-            is predicted from the labels before it; without, the rows are taken to follow the training rows,
-            in closed loop.
+            is predicted from the labels before it; without, as ``predict`` does without labels.
         time, series : str or sequence of str or None, str or None
-            Columns with the time and the series of each row; None are those the model was fitted with,
-            if the table has them.
-        interval : float or sequence of float or None, default=None
-            Level, or levels, of intervals, as in ``predict``.
+            Columns with time and series of a row; None are those of the fit, if the table has them.
+        interval, resume : float or sequence of float or None, bool or None, default=None
+            Levels of intervals, and whether the rows follow the training rows, as in ``predict``.
 
         Returns
         -------
         table
-            The rows of ``frame`` in their order, and with its index if it has one. Columns are its time,
-            series and target, then ``prediction``, and for a level such as 0.9 ``lower_90`` and
-            ``upper_90``.
+            The rows of ``frame`` in their order, with its index if it has one: its time, series and target,
+            then ``prediction``, and for a level such as 0.9 ``lower_90`` and ``upper_90``.
 
         Examples
         --------
@@ -335,7 +327,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         ['load', 'prediction', 'lower_90', 'upper_90']
         """
         check_is_fitted(self, "fitted_")
-        return _frames.predict_frame(self, frame, time=time, series=series, interval=interval)
+        return _frames.predict_frame(self, frame, time=time, series=series, interval=interval, resume=resume)
 
     def forecast(
         self,
@@ -395,21 +387,31 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             method=method,
         )
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, series: RowSeries = None) -> float:
-        """R² of the one-step predictions, over rows whose label is known."""
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        series: RowSeries = None,
+        resume: bool | None = None,
+    ) -> float:
+        """R² of the one-step predictions, over rows whose label is known; as ``predict``."""
         panel = self._panel(X, y, series)
         known = ~np.isnan(panel.target)
         if not known.any():
             raise DataError("a score needs labels, and no row has one. Give score(X, y).")
         weights = row_weights(sample_weight, len(panel))
         weights = None if weights is None else weights[panel.rows][known]
-        predictions = predict(self.fitted_, panel)
+        predictions = predict(self.fitted_, panel, resume=resume)
         return float(r2_score(panel.target[known], predictions[known], sample_weight=weights))
 
-    def innovations(self, X: Any, y: Any = None, *, series: RowSeries = None) -> FloatArray:
+    def innovations(
+        self, X: Any, y: Any = None, *, series: RowSeries = None, resume: bool | None = None
+    ) -> FloatArray:
         """Label minus one-step prediction of every row, NaN where the label is missing; as ``predict``."""
         panel = self._panel(X, y, series)
-        return in_order(X, panel, np.asarray(panel.target - predict(self.fitted_, panel)))
+        return in_order(X, panel, np.asarray(panel.target - predict(self.fitted_, panel, resume=resume)))
 
     def memory(self, X: Any, y: Any = None, *, series: RowSeries = None) -> npt.NDArray[np.float32]:
         """Residual memory that each row was predicted with, (n_rows, ensemble * memory_size)."""
@@ -422,11 +424,13 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         names, weights = expert_weights(self.fitted_, panel)
         return ExpertWeights(names, in_order(X, panel, weights))
 
-    def diagnose(self, X: Any, y: Any = None, *, series: RowSeries = None) -> Diagnosis:
+    def diagnose(
+        self, X: Any, y: Any = None, *, series: RowSeries = None, resume: bool | None = None
+    ) -> Diagnosis:
         """Say what the innovations still hold, where they changed, and whether intervals covered."""
         from varnn.monitoring.diagnostics import PredictionTrace, diagnose_trace
 
-        return diagnose_trace(PredictionTrace.of(self.fitted_, self._panel(X, y, series)))
+        return diagnose_trace(PredictionTrace.of(self.fitted_, self._panel(X, y, series), resume=resume))
 
     def stream(self, n_series: int | None = None, *, resume: Resume = False) -> Stream:
         """Start predicting and observing one step at a time; see :class:`Stream`.
@@ -436,9 +440,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         n_series : int or None, default=None
             None for one series, else so many in step.
         resume : bool, str or sequence of str, default=False
-            Whether the rows to come follow the training rows: the stream then starts from the last rows that
-            the model keeps. True where it keeps one series, or as many as there are; else the name of the
-            series, or of each.
+            Start from the last training rows; True where the model keeps as many series, else their names.
         """
         check_is_fitted(self, "fitted_")
         return Stream(self, n_series, resume=resume)
@@ -453,9 +455,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         """Export one step of a stream as an ONNX model, and write it to a file if a path is given.
 
         Its inputs are x (n, D), the labels ``y_previous`` (n,) of the rows before (NaN: missing, or none
-        yet), ``time`` (n,) in seconds since 1970 if the model sees the calendar, and states, which begin at
-        zero. Its outputs are ``prediction`` (n,), that of a stream, and the next states. There are no
-        intervals; models with ``peers=True``, or with ``experts``, are refused.
+        yet), ``time`` (n,) in seconds since 1970 if it sees the calendar, and states, which begin at zero;
+        its outputs ``prediction`` (n,), that of a stream, and the next states. No intervals, peers, ``experts``.
 
         Examples
         --------

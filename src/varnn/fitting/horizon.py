@@ -16,6 +16,7 @@ from varnn.fitting._procedure import Train
 from varnn.fitting._shrinkage import shrinkage_of
 from varnn.fitting.settings import Settings
 from varnn.model.fitted import Fitted
+from varnn.model.floor import floored, lifted
 from varnn.model.forecast.direct import CHANGES, DirectPart, HorizonFeatures
 from varnn.model.forecast.forecaster import Forecaster
 from varnn.model.forecast.rows import columns_of, inputs_known_before, refuse_too_far, targets_ahead
@@ -122,6 +123,7 @@ class Horizon:
             window=self.config.window,
             input_names=self.training.input_names,
             target_name=self.training.target_name,
+            positive=self.settings.positive is True,
         )
         ones = np.ones(self.horizon)
         return Forecaster(network=network, known=self.known, direct=candidate.direct, shrinkage=ones)
@@ -143,9 +145,10 @@ class Horizon:
         calibrator = method_of(self.settings.intervals, HorizonBands)
         if calibrator is None:
             return model
-        residuals -= shrinkage * parts.added
-        movement = parts.movement
+        forecasts, movement = parts.forecasts(shrinkage), parts.movement
         del parts  # which is large
+        residuals = _outcomes(self.validation, self.horizon)
+        residuals -= floored(forecasts, lifted(joined)[own, None]) if model.network.positive else forecasts
         seen = CalibrationRows(movement[:, None], residuals, self.validation.starts)
         return replace(model, calibrator=calibrator.fit(seen))
 

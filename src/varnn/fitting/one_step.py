@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from varnn._types import FloatArray
 from varnn.data import allocator
 from varnn.data.panel import Panel
 from varnn.fitting._candidates import Candidate, candidates, stacked
@@ -20,7 +19,6 @@ from varnn.fitting._validation import choose_on_validation, seen_by_calibrator
 from varnn.fitting.settings import Settings
 from varnn.model.experts import BOOSTING, FORGETTING
 from varnn.model.fitted import Fitted, last_rows_of
-from varnn.model.floor import is_never_negative
 from varnn.model.intervals import ErrorScale
 from varnn.model.intervals.methods import method_of
 from varnn.network.training import Member, TrainConfig, Trained
@@ -71,15 +69,11 @@ class OneStep:
             time_name=self.training.time_name,
             series_name=self.training.series_name,
             label_range=(float(np.nanmin(labels)), float(np.nanmax(labels))),
-            positive=self._is_positive(labels),
+            positive=self.settings.positive is True,
             last_rows=last_rows_of(
                 self.rows, candidate.pipeline, self.config.window + max(KEPT, candidate.pipeline.reach)
             ),
         )
-
-    def _is_positive(self, labels: FloatArray) -> bool:
-        given = self.settings.positive
-        return is_never_negative(labels) if given == "auto" else given
 
     def calibrate(self, model: Fitted) -> Fitted:
         """Let the model go on learning; choose shrinkage and error scale."""

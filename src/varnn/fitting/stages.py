@@ -18,6 +18,7 @@ from varnn.fitting.horizon import Horizon
 from varnn.fitting.one_step import OneStep
 from varnn.fitting.settings import Settings
 from varnn.model.fitted import Fitted, last_rows_of
+from varnn.model.floor import is_never_negative
 from varnn.model.forecast import Forecaster
 from varnn.model.peers import refuse_alone
 from varnn.model.training_record import TrainingRecord
@@ -119,8 +120,10 @@ def fit(
         raise ConfigError(f"without a one-step model horizon must be at least 2; got {horizon}.")
     if settings.peers:
         refuse_alone(training)
-    stages = _Stages(on_epoch, stop, total=one_step * (1 + refit) + (horizon > 1) * (1 + refit))
     everything = training if rows is None else rows
+    positive = is_never_negative(everything.target) if settings.positive == "auto" else settings.positive
+    settings = replace(settings, positive=bool(positive))
+    stages = _Stages(on_epoch, stop, total=one_step * (1 + refit) + (horizon > 1) * (1 + refit))
     fitted, forecaster = None, None
     if one_step:
         fitted = stages.one_step(settings, training, validation, everything, refit=refit, seed=seed)

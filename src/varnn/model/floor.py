@@ -1,4 +1,4 @@
-"""Targets that cannot be negative: counts, loads, concentrations. Predictions then stop at zero.
+"""Targets that cannot be negative: counts, loads, concentrations. Predictions and forecasts stop at zero.
 
 Whether a target is such a one is taken from its labels. A mistake costs little: the first label below zero
 lifts the floor of its series.
@@ -6,7 +6,7 @@ lifts the floor of its series.
 
 import numpy as np
 
-from varnn._types import BoolArray, FloatArray
+from varnn._types import BoolArray, DoubleArray, FloatArray
 from varnn.data.panel import Panel
 
 _SKEWED = 3.0  # times as far from the median to the largest label as to the smallest
@@ -28,6 +28,28 @@ def is_never_negative(labels: FloatArray) -> bool:
     low, middle, high = known.min(), np.median(known), known.max()
     whole = bool((known == np.floor(known)).all())
     return bool(low == 0 or whole or high - middle > _SKEWED * (middle - low))
+
+
+def floored(values: DoubleArray, free: BoolArray) -> DoubleArray:
+    """Stop values at zero, but where they are free to go below.
+
+    Examples
+    --------
+    >>> floored(np.array([-1.0, -2.0, 3.0]), np.array([False, True, False])).tolist()
+    [0.0, -2.0, 3.0]
+    """
+    return np.where(free, values, np.maximum(values, 0.0))
+
+
+def lifted_at_end(panel: Panel) -> BoolArray:
+    """Tell, for each series, whether it has had a label below zero: (S,).
+
+    Examples
+    --------
+    >>> lifted_at_end(Panel.from_arrays(None, [1.0, None, 2.0, -1.0], series=list("aabb"))).tolist()
+    [False, True]
+    """
+    return np.fmin.reduceat(panel.target, panel.starts[:-1]) < 0
 
 
 def lifted(panel: Panel) -> BoolArray:

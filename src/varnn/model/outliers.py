@@ -8,10 +8,10 @@ that was taken ::
     otherwise: missing, as far as later rows are concerned; but taken if it comes after another such label on
     the same side, at least half as far off; and so is the third within twenty rows
 
-so that nothing of the training rows is ever left out, and a shift of the level is followed a row late. Such a
-shift shows that changes may be larger than they were: the bound rises to twice what it was, and halves every
-thousand rows until it is where it started. The first label of a series is compared with the range of the
-training labels.
+so that nothing of the training rows is ever left out, and a shift of the level is followed a row late, or two
+where it is too far off for a doubt (below). Such a shift shows that changes may be larger than they were: the
+bound rises to twice what it was, and halves every thousand rows until it is where it started. The first label
+of a series is compared with the range of the training labels.
 
 A label that was left out may be a glitch, or the first of a shift. Until the next label tells, predictions go
 a share of the way towards it: Laplace's rule of succession over the doubts that a series has had. A half is

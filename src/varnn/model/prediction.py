@@ -23,7 +23,7 @@ from varnn.data.panel import Panel
 from varnn.errors import DataError
 from varnn.model.experts import Followed, LiveExperts
 from varnn.model.fitted import Fitted
-from varnn.model.floor import lifted
+from varnn.model.floor import floored, lifted
 from varnn.model.intervals import Interval, Tracker, check_levels, known_calibrator
 from varnn.model.linear import LinearRows
 from varnn.model.warm_start import begun
@@ -53,11 +53,10 @@ class PredictedChunk(NamedTuple):
 
 def predict(fitted: Fitted, panel: Panel, *, resume: bool | None = None) -> FloatArray:
     """One-step predictions of every row, in the target's units and the panel's order: (N,)."""
-    joined, own = begun(fitted, fitted.matched(panel), resume)
-    predictions = np.empty(len(joined))
-    for chunk in predict_chunks(fitted, joined, own=own):
-        predictions[chunk.rows] = chunk.prediction
-    return predictions[own]
+    predictions = np.empty(len(panel))
+    for rows, found in predict_rows(fitted, panel, resume=resume):
+        predictions[rows] = found.prediction
+    return predictions
 
 
 def predict_intervals(
@@ -74,16 +73,48 @@ def predict_intervals(
             "an interval is made from the errors before it, so rows need labels; they have none. "
             "Give predict(X, y, interval=...)."
         )
-    joined, own = begun(fitted, fitted.matched(panel), resume)
-    shape = (len(joined), len(levels))
-    whole = Interval(np.empty(len(joined)), np.empty(shape), np.empty(shape))
-    for chunk in predict_chunks(fitted, joined, levels, own=own):
-        for values, some in zip(whole, chunk.interval, strict=True):
-            values[chunk.rows] = some
-    whole = Interval(*(one[own] for one in whole))
+    shape = (len(panel), len(levels))
+    whole = Interval(np.empty(len(panel)), np.empty(shape), np.empty(shape))
+    for rows, found in predict_rows(fitted, panel, levels, resume=resume):
+        for values, some in zip(whole, found, strict=True):
+            values[rows] = some
     if isinstance(interval, Sequence | np.ndarray):
         return whole
     return Interval(whole.prediction, whole.lower[:, 0], whole.upper[:, 0])
+
+
+def predict_rows(
+    fitted: Fitted,
+    panel: Panel,
+    levels: DoubleArray | None = None,
+    *,
+    resume: bool | None = None,
+    most: int = ROWS_AT_ONCE,
+) -> Iterator[tuple[slice, Interval]]:
+    """Predict a panel some rows at a time, from the training rows on where it follows them.
+
+    Parameters
+    ----------
+    fitted, panel, levels, most
+        As those of :func:`predict_chunks`.
+    resume : bool or None, default=None
+        Whether the rows follow the training rows; None goes by their times (`varnn.model.warm_start`).
+
+    Yields
+    ------
+    rows, found
+        Rows of the panel, and what is predicted for them; bounds are None without levels.
+    """
+    joined, own = begun(fitted, fitted.matched(panel), resume)
+    done = 0
+    for chunk in predict_chunks(fitted, joined, levels, most=most, own=own):
+        here = own[chunk.rows]
+        rows = slice(done, done + int(np.count_nonzero(here)))
+        done = rows.stop
+        if here.all():
+            yield rows, chunk.interval
+        elif here.any():
+            yield rows, Interval(*(None if one is None else one[here] for one in chunk.interval))
 
 
 def predict_chunks(
@@ -126,7 +157,7 @@ def predict_chunks(
         learnt = slice(None) if own is None or own[chunk.rows].all() else own[chunk.rows]
         starts, hidden, found = network(chunk, linear, learnt)
         if free is not None:
-            found = found._replace(prediction=_floored(found.prediction, free[chunk.rows]))
+            found = found._replace(prediction=floored(found.prediction, free[chunk.rows]))
         if calibrator is not None and levels is not None:
             if tracker is None or not chunk.continues:
                 tracker = calibrator.tracker(len(starts) - 1, levels)
@@ -135,7 +166,7 @@ def predict_chunks(
             below, above = tracker.follow(hidden[0], errors, starts, levels)
             lower, upper = prediction[:, None] + below, prediction[:, None] + above
             if free is not None:
-                lower = _floored(lower, free[chunk.rows, None])
+                lower = floored(lower, free[chunk.rows, None])
             found = found._replace(lower=lower, upper=upper)
         yield found
 
@@ -143,10 +174,6 @@ def predict_chunks(
 def _where(learnt: slice | BoolArray, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Take values of rows that are learnt from; others are missing."""
     return values if isinstance(learnt, slice) else np.where(learnt, values, np.nan)
-
-
-def _floored(values: DoubleArray, free: BoolArray) -> DoubleArray:
-    return np.where(free, values, np.maximum(values, 0.0))
 
 
 class ScoredChunk(NamedTuple):
@@ -194,22 +221,20 @@ def score_rows(
 
 
 def residual_memory(
-    fitted: Fitted, panel: Panel, first: int = 0, last: int | None = None
+    fitted: Fitted, panel: Panel, first: int = 0, last: int | None = None, *, resume: bool | None = None
 ) -> npt.NDArray[np.float32]:
     """Residual memory that the rows ``first:last`` were predicted with: (n, E * M), member by member."""
     last = len(panel) if last is None else last
     memory = np.empty((last - first, fitted.n_members * fitted.architecture.memory_size), np.float32)
-    rows = fitted.pipeline.in_chunks(
-        fitted.matched(panel), most=_HIDDEN_ROWS_AT_ONCE, context=fitted.window - 1
-    )
+    joined, own = begun(fitted, fitted.matched(panel), resume)
+    numbers = np.where(own, np.cumsum(own) - 1, -1)  # of the panel's own rows
+    rows = fitted.pipeline.in_chunks(joined, most=_HIDDEN_ROWS_AT_ONCE, context=fitted.window - 1)
     for chunk, _ in rows:
-        begin, end = max(chunk.rows.start, first), min(chunk.rows.stop, last)
-        if begin < end:
-            states = score_rows(fitted, chunk.panel, keep_memory=True).memory  # (E, n, M)
-            before = chunk.rows.start - chunk.context
-            memory[begin - first : end - first] = np.concatenate(
-                list(states[:, begin - before : end - before]), axis=1
-            )
+        here = numbers[chunk.rows]
+        wanted = (here >= first) & (here < last)
+        if wanted.any():
+            states = score_rows(fitted, chunk.panel, keep_memory=True).memory[:, chunk.context :]  # (E, n, M)
+            memory[here[wanted] - first] = np.concatenate(list(states[:, wanted]), axis=1)
     return memory
 
 

@@ -5,22 +5,27 @@ lags, seasons and windows of its first rows reach back into the rows that the mo
 Nothing is learnt from those a second time: they are what predictions are made from, and no more.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from varnn._types import BoolArray
-from varnn.data.context import preceded
+from varnn._types import BoolArray, IntArray
+from varnn.data.context import preceded, rows_followed
 from varnn.data.panel import Panel
-from varnn.errors import DataError
-from varnn.model.fitted import Fitted
+from varnn.data.rules import shown
+from varnn.errors import ConfigError, DataError
+from varnn.model.fitted import Fitted, labels_up_to
+
+_NAMELESS = ("0",)  # series of a panel that has one without a name
 
 
-def rows_kept(fitted: Fitted) -> Panel:
-    """Last rows of each training series."""
-    last_rows = fitted.last_rows
-    if not last_rows:
+def rows_kept(fitted: Fitted, names: Sequence[str] | None = None) -> Panel:
+    """Last rows of each training series, or of some that are kept."""
+    if not fitted.last_rows:
         raise DataError("this model keeps no training rows to go on from: give the rows so far.")
+    last_rows = {name: fitted.last_rows[name] for name in (fitted.last_rows if names is None else names)}
     times = [one.time for one in last_rows.values()]
     return Panel(
         inputs=np.concatenate([one.inputs for one in last_rows.values()]),
@@ -50,29 +55,86 @@ def begun(fitted: Fitted, panel: Panel, resume: bool | None) -> tuple[Panel, Boo
     panel, own
         The rows together, and which of them are the panel's own: (N,).
     """
-    own = np.ones(len(panel), dtype=bool)
-    if resume is False or (resume is None and panel.time is None) or not fitted.last_rows:
-        if resume and not fitted.last_rows:
-            rows_kept(fitted)  # says that there are none
-        return panel, own
-    earlier = rows_kept(fitted)
-    if earlier.n_series == 1 == panel.n_series:  # a series alone has no name to go by
+    earlier = _earlier(fitted, panel, resume)
+    if earlier is None:
+        return panel, np.ones(len(panel), dtype=bool)
+    if earlier.time is None:  # then nothing is known of when those were
+        panel = replace(panel, time=None)
+    return preceded(panel, earlier, len(earlier), told=bool(resume))
+
+
+def rows_before(fitted: Fitted, panel: Panel, resume: bool | None) -> IntArray:
+    """How many rows that a model keeps :func:`begun` puts before each series of a panel: (S,)."""
+    earlier = _earlier(fitted, panel, resume)
+    if earlier is None:
+        return np.zeros(panel.n_series, np.int64)
+    return rows_followed(panel, earlier, len(earlier), told=bool(resume))
+
+
+def _earlier(fitted: Fitted, panel: Panel, resume: bool | None) -> Panel | None:
+    """Rows kept of the series of a panel, under its names; None where it follows none of them."""
+    if not isinstance(resume, bool | np.bool_ | None):
+        raise ConfigError(f"resume must be True, False or None; got {shown(resume)}.")
+    kept = tuple(fitted.last_rows)
+    if not len(panel) or (resume is not None and not resume) or (resume is None and panel.time is None):
+        return None
+    if not kept:
+        return None if resume is None else rows_kept(fitted)  # which says that there are none
+    names = [one for one in panel.ids if one in fitted.last_rows]
+    renamed = False
+    if len(kept) == 1 == panel.n_series and not names:
+        # A series alone has no name to go by; of two that differ, the caller must say that they are one.
+        renamed = bool(resume) or _NAMELESS in (kept, panel.ids)
+        names = list(kept) if renamed else []
+    if not names:
+        if resume:
+            raise DataError(
+                f"resume=True goes on after the training rows of the same series, {list(kept)[:5]}; the rows "
+                f"are of {list(panel.ids)[:5]}. Name the series as when it was fitted, or leave resume out."
+            )
+        return None
+    earlier = rows_kept(fitted, names)
+    earlier = replace(earlier, rows=np.full(len(earlier), -2))  # of another table
+    if renamed:
         earlier = replace(earlier, ids=panel.ids)
-    if resume is None and (earlier.time is None or not _comparable(panel, earlier)):
-        return panel, own
-    if resume and (panel.time is None) != (earlier.time is None):
-        earlier = replace(earlier, time=None if panel.time is None else earlier.time)
-    numbered = replace(earlier, rows=np.full(len(earlier), -2))  # rows of another table
-    found, own = preceded(panel, numbered, fitted.reach, told=bool(resume))
-    if resume and own.all() and len(own):
+    if not _comparable(panel.time, earlier.time):
+        if resume is None:
+            return None
+        earlier = replace(earlier, time=None)
+        return _in_step(panel, earlier) if fitted.pipeline.peers else earlier
+    if resume:
+        _refuse_overlap(panel, earlier)
+    return earlier
+
+
+def _comparable(time: Any, other: Any) -> bool:
+    """Whether both rows have times, of one kind."""
+    return time is not None and other is not None and (time.dtype.kind == "M") == (other.dtype.kind == "M")
+
+
+def _refuse_overlap(panel: Panel, earlier: Panel) -> None:
+    """Refuse rows that are said to follow, and begin before the others end."""
+    if panel.time is None or earlier.time is None:
+        return
+    last = dict(zip(earlier.ids, earlier.time[earlier.starts[1:] - 1], strict=True))
+    for name, first in zip(panel.ids, panel.time[panel.starts[:-1]], strict=True):
+        if name in last and first <= last[name]:
+            raise DataError(
+                f"with resume=True rows come after the training rows; those of series {name!r} end at "
+                f"{last[name]}, and these begin at {first}. Leave out rows that were trained on, or leave "
+                "out resume."
+            )
+
+
+def _in_step(panel: Panel, earlier: Panel) -> Panel:
+    """Keep as many rows of each series: those that see each other, without times, go by their number."""
+    missing = [one for one in panel.ids if one not in earlier.ids]
+    if missing:
         raise DataError(
-            f"resume=True goes on after the training rows of the same series, {list(earlier.ids)[:5]}, with "
-            f"times if those have some; the rows are of {list(panel.ids)[:5]}. Name the series as when it "
-            "was fitted, or leave resume out."
+            f"series that see each other start together, or have times; {missing[:5]} were not trained on. "
+            "Give the rows times, or leave out resume."
         )
-    return found, own
-
-
-def _comparable(panel: Panel, earlier: Panel) -> bool:
-    """Whether times of both are of one kind."""
-    return (np.asarray(panel.time).dtype.kind == "M") == (np.asarray(earlier.time).dtype.kind == "M")
+    first = earlier.starts[1:] - earlier.lengths.min()
+    target = earlier.target.copy()
+    target[first] = labels_up_to(earlier, first)
+    return replace(earlier, target=target).ranges(first, earlier.starts[1:])

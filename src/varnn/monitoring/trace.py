@@ -45,12 +45,14 @@ class PredictionTrace:
     memory: npt.NDArray[Any] | None = None
 
     @classmethod
-    def of(cls, model: Fitted, panel: Panel, *, memory: bool = True) -> PredictionTrace:
-        """Follow a fitted model over a panel; of many rows the memory is large."""
-        kept = residual_memory(model, panel) if memory else None
+    def of(
+        cls, model: Fitted, panel: Panel, *, memory: bool = True, resume: bool | None = None
+    ) -> PredictionTrace:
+        """Follow a fitted model over a panel, as it predicts; of many rows the memory is large."""
+        kept = residual_memory(model, panel, resume=resume) if memory else None
         if model.calibrator is None:
-            return cls(panel=panel, prediction=predict(model, panel), memory=kept)
-        found = predict_intervals(model, panel, np.array(LEVELS))
+            return cls(panel=panel, prediction=predict(model, panel, resume=resume), memory=kept)
+        found = predict_intervals(model, panel, np.array(LEVELS), resume=resume)
         return cls(
             panel=panel, prediction=found.prediction, lower=found.lower, upper=found.upper, memory=kept
         )

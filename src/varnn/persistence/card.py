@@ -155,4 +155,6 @@ def _limits(fitted: Fitted, horizon: int) -> str:
     if fitted.pipeline.linear is not None:
         low, high = fitted.pipeline.linear.low, fitted.pipeline.linear.high
         limits.append(f"labels it was trained on range from {low:.4g} to {high:.4g}")
+    if fitted.positive:
+        limits.append("predictions are never below zero, unless a label of the series was")
     return "Limits: " + "; ".join(limits) + "."

@@ -9,6 +9,7 @@ from varnn.model.fitted import Fitted
 from varnn.persistence import model_file
 from varnn.streaming._cell import Workspace
 from varnn.streaming._snapshot_checks import check_group
+from varnn.streaming.resume import Resume
 from varnn.streaming.stream import Stream
 
 
@@ -42,9 +43,9 @@ class Streams(dict[str, Stream]):
         fitted = self.model
         self.workspace = Workspace(fitted.architecture, fitted.weights, fitted.window)
 
-    def begin(self) -> Stream:
-        """A stream for a series that was not here before."""
-        return self.kind(self.model, workspace=self.workspace)
+    def begin(self, *, resume: Resume = False) -> Stream:
+        """A stream for a series that was not here before; ``resume`` as that of ``model.stream``."""
+        return self.kind(self.model, resume=resume, workspace=self.workspace)
 
     def bring_back(self, state: bytes) -> Stream:
         """A stream as its own ``snapshot`` has kept it, to be put under its name."""

@@ -30,6 +30,7 @@ from varnn.errors import ConfigError, DataError
 from varnn.model.pipeline import FeaturePipeline, PipelineStream
 from varnn.streaming._snapshot_checks import check_linked
 from varnn.streaming.by_name import Streams
+from varnn.streaming.resume import Resume, time_steps
 from varnn.streaming.stream import Stream
 
 _EPOCH, _TICK = np.datetime64(0, "us"), np.timedelta64(1, "us")
@@ -144,6 +145,19 @@ class LinkedStream(Stream):
             self.group.label_came(self)
             return innovation
 
+    def look_on(self, x: FloatArray, time: Any) -> None:
+        """Open a row that is looked back on, seeing the others."""
+        place = self.group.place(self, time)
+        self._pipeline.others = place.others
+        self._advance(x, None if time is None else timestamp(time))
+        self.time_step = place.time_step
+        self.group.take(self, place)
+
+    def pass_over(self, label: float) -> None:
+        """Close it; nothing is learnt."""
+        self._pass_over(label)
+        self.group.label_came(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Refuse to be copied without those it sees."""
         raise TypeError("a series among others is copied with them: LinkedStreams.snapshot() and restore().")
@@ -194,11 +208,42 @@ class LinkedStreams(Streams):
         self._named: list[LinkedStream] | None = None  # within `together`: those that come
         self._turn = 0  # and the round they come in
 
-    def begin(self) -> LinkedStream:
+    def begin(self, *, resume: Resume = False) -> LinkedStream:
         """A stream for a series that was not here before."""
+        if resume:
+            raise ConfigError("series that see each other start from the training rows together: `resume`.")
         one = LinkedStream(self.model, workspace=self.workspace)
         one.group = self
         return one
+
+    def resume(self, names: Mapping[str, str]) -> None:
+        """Start series, by name, from the last training rows of those that the model keeps, all together.
+
+        Parameters
+        ----------
+        names : mapping
+            What each series is to be called here, and was called in the training rows.
+
+        Examples
+        --------
+        >>> from varnn import Panel, VARNNRegressor
+        >>> X = np.random.default_rng(0).normal(size=(80, 1))
+        >>> panel = Panel.from_arrays(X, X[:, 0].cumsum(), series=["a"] * 40 + ["b"] * 40)
+        >>> model = VARNNRegressor(peers=True, epochs=1, hidden_size=4).fit(panel)
+        >>> live = LinkedStreams(model)
+        >>> live.resume({"a": "a", "b": "b"})
+        >>> list(live)
+        ['a', 'b']
+        """
+        streams = {name: self.begin() for name in names}
+        self.update(streams)
+        for time_step in time_steps(self.model, list(names.values())):
+            called = {name: time_step[kept] for name, kept in names.items() if kept in time_step}
+            with self.together(called):
+                for name, row in called.items():
+                    streams[name].look_on(row.x, row.time)
+            for name, row in called.items():
+                streams[name].pass_over(row.label)
 
     @contextmanager
     def together(self, names: Iterable[str]) -> Iterator[None]:

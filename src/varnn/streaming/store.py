@@ -42,6 +42,7 @@ _REPLAYED = 32  # messages that are sooner done again than a state is written an
 _MOST_ON_DISK, _MOST_IN_MEMORY = 100_000, 10_000  # series
 _LONGEST_ERROR = 500  # characters
 _LEAST_NOTED = 20_000  # characters of messages that take as long to write as a small state
+_DUE = 1 << 60  # messages: a state is kept with the next commit
 _ALL = 0  # scope of series that are linked
 
 
@@ -69,6 +70,9 @@ class Store:
         Settings of ``Stream.watch``, for answers to have ``events``; None not to watch.
     synchronous : bool, default=True
         Whether answers outlive a loss of power, too.
+    resume : bool, default=False
+        Whether a series that begins starts from the last training rows of the same name, if there are any;
+        one without a name from those of a model that keeps one series. Those in the file go on from there.
 
     Examples
     --------
@@ -98,6 +102,7 @@ class Store:
         most_together: int = 10_000,
         watch: Mapping[str, Any] | None = None,
         synchronous: bool = True,
+        resume: bool = False,
     ) -> None:
         if most_series is None:
             most_series = _MOST_IN_MEMORY if path is None else _MOST_ON_DISK
@@ -109,6 +114,7 @@ class Store:
         self._in_memory, self._most_series, self._kept = in_memory, most_series, answers
         self._most_together = most_together
         self._watch = None if watch is None else dict(watch)
+        self._resume = resume
         self._series: dict[str, Known] = {}  # those in memory; the one used last comes last
         self._since: dict[int, int] = {}  # messages since the state of a scope was kept
         self._noted: dict[int, int] = {}  # characters of a scope's messages in the group
@@ -122,6 +128,11 @@ class Store:
         self.n_series = 0
         if path is not None:
             self._open(Path(path), fitted.fingerprint, synchronous=synchronous)
+        if resume and isinstance(self.streams, LinkedStreams) and not self.streams:
+            self.streams.resume({json.dumps(name): name for name in fitted.last_rows})
+            for live in self.streams.values():
+                self._watched(live)
+            self._since[_ALL] = _DUE
 
     def __enter__(self) -> "Store":
         return self
@@ -238,7 +249,7 @@ class Store:
                     f"{self._most_series} series are here, and that is the limit; "
                     f"{shown(message.get('series'))} is not one of them. Raise the limit, or check the names."
                 )
-            live = self.streams.get(name) or self._begun()
+            live = self.streams.get(name) or self._begun(name)
             found = respond(live, message)
         except ModelFileError:  # of what is on disk, not of the message
             raise
@@ -248,6 +259,8 @@ class Store:
         if known is None:
             self.n_series += 1
             known = Known(self.n_series, 0)
+            if self._kept_under(name):
+                self._since[known.id] = _DUE  # its messages alone do not tell what it started from
             self.streams[name] = live
         taken.append(message)
         known = known._replace(seq=seq)
@@ -262,8 +275,17 @@ class Store:
             self._keep(name, known, key, json.dumps(answer))
         return answer
 
-    def _begun(self) -> Stream:
-        live = self.streams.begin()
+    def _kept_under(self, name: str) -> str | None:
+        """Training series that one of this name starts from, on its own; None for none."""
+        if not self._resume or self._linked:
+            return None
+        kept, series = self.streams.model.last_rows, json.loads(name)
+        if series is None and len(kept) == 1:
+            return next(iter(kept))
+        return str(series) if series is not None and str(series) in kept else None
+
+    def _begun(self, name: str) -> Stream:
+        live = self.streams.begin(resume=self._kept_under(name) or False)
         if self._watch is not None:
             live.watch(**self._watch)
         return live
@@ -431,7 +453,7 @@ class Store:
         rows, asked = message  # of a line, and the series in its list; None if it was no list
         with self._together([{"series": json.loads(one)} for one in asked or ()]):
             for row in rows:
-                live = self.streams.get(name_of(row)) or self._begun()
+                live = self.streams.get(name_of(row)) or self._begun(name_of(row))
                 respond(live, row)
                 self.streams[name_of(row)] = live
 

@@ -3,41 +3,34 @@
 A batch prediction of row t starts its memory at zero, w - 1 rows earlier. To give the same number
 without going over w rows again, a stream carries w states side by side, one per window that is
 under way: each step advances all of them as rows of one small product, reads the prediction from
-the oldest, and starts a new one. `varnn.streaming._cell` does the arithmetic; here is what surrounds it:
-checks, units, missing labels, snapshots, and the blocks a fleet is cut into.
+the oldest, and starts a new one. `varnn.streaming._cell` does that arithmetic, and
+`varnn.streaming._open_step` all of one step; here is what surrounds it: checks, threads, intervals asked for,
+monitoring, and snapshots.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from varnn._types import DoubleArray, FloatArray
-from varnn.data.preparation import LIMIT
 from varnn.data.rules import optional, whole
 from varnn.data.timestamps import read_back, timestamp
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.model.expert_weights import known_experts
-from varnn.model.experts import LiveExperts
 from varnn.model.fitted import Fitted, LastRows
 from varnn.model.forecast import Forecast, Forecaster
-from varnn.model.forecast.recent import Recent
-from varnn.model.intervals import Interval, Tracker, check_levels, known_calibrator
-from varnn.model.linear import LinearRows
-from varnn.model.pipeline import PipelineStream
+from varnn.model.intervals import check_levels, known_calibrator
 from varnn.monitoring.monitor import Event, Monitor
 from varnn.persistence import model_file
 from varnn.streaming._cell import Workspace
+from varnn.streaming._open_step import OpenStep
 from varnn.streaming._snapshot_checks import check_header, check_states
-from varnn.streaming._values import inputs_of, label_of, labels_of, later_than, without_gaps
+from varnn.streaming._values import inputs_of, label_of, labels_of, later_than
 from varnn.streaming.resume import Resume, kept_series
 
-_BLOCK = 128  # series at a time: with a window of 5 and 128 hidden units they fit into 1 MB of cache
 
-
-class Stream:
+class Stream(OpenStep):
     """A fitted model at work on live data; made by ``model.stream()``.
 
     ``predict(x)`` may be called any number of times; ``observe(y)`` then closes the step with the
@@ -85,27 +78,15 @@ class Stream:
     ) -> None:
         if wrong := optional(whole(1)).broken("n_series", n_series):
             raise ConfigError(wrong)
-        self.model: Fitted = getattr(model, "fitted_", model)
-        self.forecaster: Forecaster | None = forecaster or getattr(model, "forecaster_", None)
-        self.n_series = n_series
+        fitted: Fitted = getattr(model, "fitted_", model)
+        super().__init__(fitted, n_series, forecaster or getattr(model, "forecaster_", None), workspace)
         self.steps = 0  # rows observed so far
         self.monitor: Monitor | None = None  # see `watch`
         self.events: list[Event] = []  # what the monitor noticed at the last label
         self.last_time: np.datetime64 | None = None  # of the latest row observed that had one
-        self._open = False  # whether an x was predicted and waits for its label
-        self._answer: Any = math.nan
-        fitted = self.model
-        self._workspace = workspace or Workspace(fitted.architecture, fitted.weights, fitted.window)
         self._guard = self._workspace.guard
         self._acquire, self._release = self._guard.acquire, self._guard.release
-        self._lay_out()
-        if resume:
-            self._look_back(kept_series(fitted, n_series, resume))
-
-    @property
-    def n_inputs(self) -> int:
-        """Length of one x."""
-        return len(self.model.input_names)
+        self._look_back(kept_series(fitted, n_series, resume))
 
     @property
     def weights(self) -> dict[str, Any]:
@@ -228,7 +209,9 @@ class Stream:
                 "this stream's model was fitted for one row ahead. Fit with horizon=..., for example 24."
             )
         rows = self._recent.panel(self.model.input_names, self.model.target_name)
-        return self.forecaster.forecast(rows, horizon=horizon, inputs=inputs, interval=interval)
+        return self.forecaster.forecast(
+            rows, horizon=horizon, inputs=inputs, interval=interval, free=self._lifted
+        )
 
     def watch(self, *, coverage: float | None = None, **settings: Any) -> None:
         """Look out for changes from here on: each ``observe`` then leaves what it noticed in ``events``.
@@ -369,124 +352,6 @@ class Stream:
         """Copy and pickle by snapshot: the buffers are views of each other, which copies would not be."""
         return Stream.restore, (self.model, self.snapshot(), self.forecaster)
 
-    def _lay_out(self) -> None:
-        """Make the blocks of series, and buffers for what they take and give."""
-        model, width = self.model, 1 if self.n_series is None else self.n_series
-        architecture, scaling = model.architecture, model.pipeline.scaling
-        self._rows = [slice(first, min(first + _BLOCK, width)) for first in range(0, width, _BLOCK)]
-        sizes = [rows.stop - rows.start for rows in self._rows]  # all alike, but for the last
-        self._blocks = [self._workspace.block(size) for size in sizes]
-        self._shape = (self.n_inputs,) if self.n_series is None else (width, self.n_inputs)
-        self._x: FloatArray = np.zeros(self._shape)  # of the open step, gaps filled
-        self._given: FloatArray = self._x  # as it came
-        self._known = np.broadcast_to(model.pipeline.initial_inputs, self._shape).astype(np.float64)  # before
-        self._time: np.datetime64 | None = None
-        # A model that takes x as it is needs no pipeline, and a stream feels what it does not have to do.
-        plain = model.pipeline.takes_rows_as_they_are
-        self._pipeline = None if plain else self._pipeline_stream(width)
-        self._experts = None if model.experts is None else LiveExperts(model.experts, scaling, width)
-        self._tracker = None if model.calibrator is None else model.calibrator.tracker(width)
-        self._lifted = np.zeros(width, dtype=bool)  # whether a label was below zero
-        self._recent = None
-        if self.forecaster is not None:
-            ahead = self.forecaster
-            self._recent = Recent(ahead.rows_kept, width, self.n_inputs, ahead.rows_followed)
-        layers = (model.n_members, width, architecture.hidden_size)
-        self._hidden, self._outputs = np.zeros(layers), np.zeros(layers[:-1])  # of the last x
-        self._wide = np.zeros(self._shape if plain else (width, architecture.n_inputs))
-        self._wide_flat = self._wide.reshape(-1)
-        self._scaling, self._offset, self._scale = scaling, scaling.input_offset, scaling.input_scale
-
-    def _pipeline_stream(self, width: int) -> PipelineStream:
-        """Make what prepares the rows of so many series."""
-        return PipelineStream(self.model.pipeline, width, self.n_inputs)
-
-    def _scaled(self, values: FloatArray) -> DoubleArray:
-        """Bring x into scaled units as `Scaling.inputs` does, in a buffer."""
-        wide, flat, limit = self._wide, self._wide_flat, self._scaling.input_limit
-        np.subtract(values, self._offset, out=wide)
-        np.divide(wide, self._scale, out=wide)
-        if not flat.dot(flat) <= limit * limit:  # one sum of squares tells that none is beyond the limit
-            np.clip(wide, -limit, limit, out=wide)
-        return wide
-
-    def _advance(self, given: FloatArray, time: Any) -> None:
-        """Prepare x, (D,) or (n, D), hand it to the blocks, and read their predictions."""
-        pipeline, scaling = self._pipeline, self._scaling
-        try:
-            x = without_gaps(given, self._known, self.model.pipeline.fill)
-            scaled = self._scaled(x if pipeline is None else pipeline.prepare(x, time))
-        except DataError:
-            self._reopen()
-            raise
-        self._x, self._given, self._time, self._open = x, given, time, True
-        if self.n_series is None:
-            block = self._blocks[0]
-            block.inputs[0, :-1] = scaled
-            block.advance()
-            if self._experts is not None or self._tracker is not None:
-                hidden, outputs = block.members()
-                if self._tracker is not None:
-                    self._tracker.expect(hidden[0])
-                if self._experts is not None:
-                    found = self._experts.predict(self._linear_rows(pipeline, 1), hidden, outputs, scaled)
-                    self._answer = self._floored(found).item(0)
-                    return
-            self._answer = block.read() * scaling.target_scale + scaling.target_offset
-            if pipeline is not None:
-                linear = self._linear_rows(pipeline, 1)
-                correction = self.model.shrinkage * self._answer
-                self._answer = (linear.predictions + correction + linear.doubt).item(0)
-            if self.model.positive and not self._lifted[0]:
-                self._answer = max(self._answer, 0.0)
-            return
-        answer = np.empty(self.n_series)
-        for block, rows in zip(self._blocks, self._rows, strict=True):
-            block.inputs[:, :-1] = scaled[rows]
-            block.advance()
-            answer[rows] = block.read()
-            if self._experts is not None or self._tracker is not None:
-                # Now: the next block computes in the same buffers.
-                self._hidden[:, rows], self._outputs[:, rows] = block.members()
-        if self._tracker is not None:
-            self._tracker.expect(self._hidden[0])
-        linear = self._linear_rows(pipeline, self.n_series)
-        if self._experts is not None:
-            found = self._experts.predict(linear, self._hidden, self._outputs, scaled)
-        else:
-            found = linear.predictions + self.model.shrinkage * scaling.restore(answer) + linear.doubt
-        self._answer = self._floored(found)
-
-    def _linear_rows(self, pipeline: PipelineStream | None, n_series: int) -> LinearRows:
-        """What the linear part says of the open row of each series."""
-        if pipeline is None:
-            nothing = np.zeros(n_series)
-            return LinearRows(nothing, nothing, nothing)
-        return pipeline.linear_rows(n_series)
-
-    def _floored(self, predictions: DoubleArray) -> DoubleArray:
-        """Stop at zero where a target cannot be negative."""
-        if not self.model.positive:
-            return predictions
-        return np.where(self._lifted, predictions, np.maximum(predictions, 0.0))
-
-    def _reopen(self) -> None:
-        """Prepare the open x again: another one, which could not be used, has taken its place."""
-        if self._open and self._pipeline is not None:
-            self._pipeline.prepare(self._x, self._time)
-
-    def _interval(self, tracker: Tracker, levels: DoubleArray, *, several: bool) -> Interval:
-        """Put bounds around the answer: one level loses its axis, and one series too."""
-        answer = np.atleast_1d(self._answer)[:, None]
-        lower, upper = (answer + reach for reach in tracker.bounds(levels))  # (n, L)
-        if self.model.positive:
-            lower = np.where(self._lifted[:, None], lower, np.maximum(lower, 0.0))
-        if not several:
-            lower, upper = lower[:, 0], upper[:, 0]
-        if self.n_series is None:
-            return Interval(self._answer, lower[0], upper[0])
-        return Interval(self._answer.copy(), lower, upper)
-
     def _noticed(self, monitor: Monitor, innovation: Any) -> list[Event]:
         """Tell the monitor how wrong the open step was, and whether its interval held."""
         if monitor.coverage is None or self._tracker is None:
@@ -498,41 +363,18 @@ class Stream:
 
     def _look_back(self, rows: Sequence[LastRows]) -> None:
         """Go through rows that the model was trained on: they are looked back on, and teach nothing."""
-        shortest = min(len(one.target) for one in rows)
-        for place in range(-shortest, 0):
+        for place in range(len(rows[0].target) if rows else 0):
             x = np.stack([one.inputs[place] for one in rows])
             labels = np.array([one.target[place] for one in rows])
             time = None if rows[0].time is None else timestamp(rows[0].time[place])
             alone = self.n_series is None
             self._advance(x[0] if alone else x, time)
-            self._remember(labels[0] if alone else labels, learn=False)
-            if self._recent is not None:
-                self._recent.add(self._given, labels[0] if alone else labels, self._time)
-            np.copyto(self._known, self._x)
-            self._open, self.last_time = False, self._time
+            self._pass_over(labels[0] if alone else labels)
 
-    def _remember(self, labels: Any, *, learn: bool = True) -> None:
-        """Hand the labels to the blocks, in scaled units and less their linear predictions."""
-        scaling, residuals = self._scaling, np.atleast_1d(labels)
-        if self.model.positive:
-            self._lifted |= residuals < 0
-        if self._pipeline is not None:
-            targets = self._pipeline.observe(residuals)
-            labels = targets.item(0) if self.n_series is None else targets
-            residuals = self._pipeline.residuals(len(residuals))
-        if self.n_series is None:
-            label = None
-            if not math.isnan(labels):  # as `Scaling.target`, in Python: quicker for one number
-                label = (labels - scaling.target_offset) / scaling.target_scale
-                label = min(max(label, -LIMIT), LIMIT)
-            if self._experts is not None and learn:
-                self._experts.learn(np.array([math.nan if label is None else label]), residuals)
-            self._blocks[0].remember(label)
-            return
-        missing = np.isnan(labels)
-        some = missing.any()
-        scaled = scaling.target(np.where(missing, scaling.target_offset, labels) if some else labels)
-        if self._experts is not None and learn:
-            self._experts.learn(np.where(missing, np.nan, scaled), residuals)
-        for block, rows in zip(self._blocks, self._rows, strict=True):
-            block.remember(scaled[rows], missing[rows] if some else None)
+    def _pass_over(self, labels: Any) -> None:
+        """Close a row that is looked back on with its labels, as `_close` does, but learn nothing."""
+        self._remember(labels, learn=False)
+        if self._recent is not None:
+            self._recent.add(self._x, labels, self._time)
+        np.copyto(self._known, self._x)
+        self._open, self.last_time = False, self._time

@@ -13,6 +13,7 @@ from varnn.data.preparation import fill_gaps
 from varnn.data.rules import optional, whole
 from varnn.errors import ConfigError, DataError
 from varnn.model.fitted import Fitted, labels_up_to
+from varnn.model.floor import floored, lifted, lifted_at_end
 from varnn.model.forecast.direct import CHANGES, DirectPart, HorizonFeatures
 from varnn.model.forecast.rows import (
     coming_inputs,
@@ -125,6 +126,7 @@ class Forecaster:
         horizon: int | None = None,
         inputs: Any = None,
         interval: float | Sequence[float] | None = None,
+        free: BoolArray | None = None,
     ) -> Forecast:
         """Forecast the rows after the end of each series.
 
@@ -139,6 +141,9 @@ class Forecaster:
             (H, inputs) for one series, (S, H, inputs) for several.
         interval : float, sequence of float or None, default None
             Level, or levels, of intervals.
+        free : array of shape (S,) or None, default None
+            Series whose forecasts may be below zero, of a target that cannot; None are those of the rows so
+            far with such a label.
 
         Returns
         -------
@@ -152,17 +157,19 @@ class Forecaster:
                 f"horizon must be from 1 to {self.horizon}, which the model was trained for; got {steps}. "
                 "Fit with a longer `horizon`, or use method='iterate'."
             )
+        free = lifted_at_end(panel) if free is None else free
         recent = self._recent(panel)
         future = self._future(recent, inputs, steps)
         rows = extended(recent, self.horizon, future, self.known)
         first = rows.starts[1:] - self.horizon  # row T + 1 of each series
         time = None if panel.time is None else coming_times(recent, steps)
         if interval is None:
-            return Forecast(
-                ids=panel.ids, time=time, prediction=self.historical_forecasts(rows)[first, :steps]
-            )
+            prediction = self.historical_forecasts(rows, free=free)[first, :steps]
+            return Forecast(ids=panel.ids, time=time, prediction=prediction)
         levels = check_levels(interval)
-        followed = self.historical_intervals(rows, levels, latest=self.rows_followed + self.horizon)
+        followed = self.historical_intervals(
+            rows, levels, latest=self.rows_followed + self.horizon, free=free
+        )
         prediction, lower, upper = (one[first, :steps] for one in followed)
         if not isinstance(interval, Sequence | np.ndarray):
             lower, upper = lower[:, :, 0], upper[:, :, 0]
@@ -172,15 +179,30 @@ class Forecaster:
         """Leave the network out."""
         return replace(self, shrinkage=np.zeros(self.horizon))
 
-    def historical_forecasts(self, panel: Panel) -> DoubleArray:
+    def historical_forecasts(self, panel: Panel, *, free: BoolArray | None = None) -> DoubleArray:
         """Forecast from before each row, as if it and all later ones had not come yet: (N, H).
 
-        Column k is about row t + k. Inputs known in the future are taken from the rows themselves.
+        Column k is about row t + k. Inputs known in the future are taken from the rows themselves. Of a
+        target that cannot be negative no forecast is below zero, but for series that are ``free``: (S,).
         """
-        return self.parts(panel).forecasts(self.shrinkage)
+        return self.floored(self.parts(panel).forecasts(self.shrinkage), panel, free)
+
+    def floored(self, values: DoubleArray, panel: Panel, free: BoolArray | None = None) -> DoubleArray:
+        """Stop forecasts from before each row, (N, H, ...), at zero, where the target cannot be negative."""
+        if not self.network.positive:
+            return values
+        rows = lifted(panel)
+        if free is not None:
+            rows |= np.repeat(free, panel.lengths)
+        return floored(values, rows.reshape(-1, *[1] * (values.ndim - 1)))
 
     def historical_intervals(
-        self, panel: Panel, levels: DoubleArray, *, latest: int | None = None
+        self,
+        panel: Panel,
+        levels: DoubleArray,
+        *,
+        latest: int | None = None,
+        free: BoolArray | None = None,
     ) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
         """Forecast from before each row, with bounds from outcomes before it.
 
@@ -190,6 +212,8 @@ class Forecaster:
         levels : array of shape (L,)
         latest : int or None, default None
             Rows at the end of each series whose outcomes count; None is all.
+        free : array of shape (S,) or None, default None
+            As that of :meth:`historical_forecasts`.
 
         Returns
         -------
@@ -201,7 +225,7 @@ class Forecaster:
                 "intervals=True when fitting."
             )
         parts = self.parts(panel)
-        predictions = parts.forecasts(self.shrinkage)
+        predictions = self.floored(parts.forecasts(self.shrinkage), panel, free)
         errors = np.column_stack([panel.target, targets_ahead(panel, self.horizon)])
         errors -= predictions
         if latest is not None:
@@ -209,7 +233,7 @@ class Forecaster:
         lower, upper = follow(self.calibrator, parts.movement[:, None], errors, panel.starts, levels)
         lower += predictions[:, :, None]
         upper += predictions[:, :, None]
-        return predictions, lower, upper
+        return predictions, self.floored(lower, panel, free), upper
 
     def parts(self, panel: Panel) -> "ForecastParts":
         """Look ahead from before each row, with the linear part and the network apart."""
