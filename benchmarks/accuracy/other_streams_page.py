@@ -24,7 +24,7 @@ Made by `python -m benchmarks other-streams-page` from `benchmarks/results/{sour
 the Appliances and Beijing files as targets of their own, picked by name before anything was fitted to them.
 Single series of {shortest:,} to {longest:,} rows, every hour or every 10 minutes, some with a daily cycle,
 some near a random walk, up to {missing:.0%} of the targets missing. Every model gets the first 80 % of the
-rows and is scored on the others. One seed.
+rows and is scored on the others. {seeds}{note}
 
 **The mean squared error is {mean:.3f} times that of the best of {simple}
 (geometric mean; the best is another one each time). It is lower on {wins} of {count} streams, {worst:.3f}
@@ -69,6 +69,15 @@ def write(source: str | Path, output: str | Path) -> None:
     write_atomically(place, text.encode())
 
 
+def _seeds(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Say from how many seeds VARNN was trained, and how far apart they were."""
+    draws = [line["draws"] for line in lines if len(line.get("draws", ())) > 1]
+    if not draws:
+        return "One seed."
+    apart = max((max(one) - min(one)) / (sum(one) / len(one)) for one in draws)
+    return f"{OURS} is the mean of {len(draws[0])} seeds, which are {apart:.1%} apart at most."
+
+
 def simple_names(lines: Sequence[Mapping[str, Any]]) -> list[str]:
     """List the models that a file has beside ours: an older file has fewer."""
     return [name for name in lines[0]["mse"] if name != OURS]
@@ -108,6 +117,8 @@ def page(saved: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], source: s
         wins=sum(line["of best simple"] < 1 for line in lines),
         worst=saved["worst"],
         level=saved["level"],
+        seeds=_seeds(lines),
+        note=f" {saved['note']}." if "note" in saved else "",
         least=min(line["coverage"] for line in lines),
         most=max(line["coverage"] for line in lines),
     )

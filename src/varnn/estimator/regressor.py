@@ -231,7 +231,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
             Rows to choose on, instead of the last ``validation_fraction`` of each series.
         on_epoch : callable or None, default=None
             Called after each epoch of every training, candidates and refits too, one call at a time but from
-            several threads, with a line as those of ``history_``, ``member`` and ``progress``, the share done.
+            several threads, with a line as of ``history_``, ``member`` and ``progress``, the share done.
         stop : Event or None, default=None
             Cuts training short once it is set, as Ctrl-C does: what is trained by then is the model, and
             ``fitted_.training.interrupted`` says so. If nothing is, that is a ``TrainingError``, and the
@@ -455,8 +455,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         """Export one step of a stream as an ONNX model, and write it to a file if a path is given.
 
         Its inputs are x (n, D), the labels ``y_previous`` (n,) of the rows before (NaN: missing, or none
-        yet), ``time`` (n,) in seconds since 1970 if it sees the calendar, and states, which begin at zero;
-        its outputs ``prediction`` (n,), that of a stream, and the next states. No intervals, peers, ``experts``.
+        yet), ``time`` (n,) in seconds since 1970 if it sees the calendar, and states that begin at zero; its
+        outputs ``prediction`` (n,), as a stream's, and the next states. No intervals, peers, ``experts``.
 
         Examples
         --------
