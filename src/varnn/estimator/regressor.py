@@ -91,8 +91,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     validation_fraction : float, default=0.2
         Last share of each series, held out to choose on; 0 trains on everything, to the last epoch.
     refit : bool, default=True
-        Once everything is chosen, train again on all rows, those held out by ``validation_fraction``
-        too. Rows given as ``validation`` are never trained on.
+        Once all is chosen, train again on all rows but those given as ``validation``.
     scale : {"standard", "minmax", "none"}, default="standard"
         Scaling of inputs and target, with statistics of the training rows.
     fill : {"forward", "interpolate", "zero", "none"}, default="forward"
