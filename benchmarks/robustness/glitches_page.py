@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks.record import Measured, Row, Saved, read, shown
 from varnn.data.files import write_atomically
 from varnn.errors import DataError
+from varnn.model.outliers import FARTHEST
 
 BEFORE = " (before)"  # ends the names of tables that an earlier version left
 
@@ -30,7 +31,7 @@ are those of the version before wild values were bounded, on the same streams. T
 - **In between there is a doubt**: the label left out may be a glitch, or the first of a shift. Until the next
   label tells, predictions go a share of the way towards it, (1 + shifts) / (2 + shifts + glitches) over the
   doubts that the series has had: half of it the first time, and after ten glitches a twelfth. What is more
-  than 16 times further off than is plausible gets no share.
+  than {farthest:g} times further off than is plausible gets no share.
 - **An input** of the linear part further outside the range it was seen in than half of that range is
   taken as just that far; the network's are cut at ten deviations.
 - **Intervals** count an error as at most twice the largest they were learnt from.
@@ -93,7 +94,7 @@ def page(saved: Saved, source: str) -> str:
             f"the figures must be those of the bench `glitches`: {list(keys)}; got {list(tables)}. "
             "Give another file."
         )
-    parts = [HEAD.format(source=source)]
+    parts = [HEAD.format(farthest=FARTHEST, source=source)]
     for name, count in keys.items():
         parts += [words[name], _table(tables[name], tables.get(f"{name}{BEFORE}", []), count)]
     facts = "\n".join(f"- {what}: {value}" for what, value in saved.made.items() if value != "not installed")

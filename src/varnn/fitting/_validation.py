@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 LATEST = 20_000  # training rows that the error scale learns from
 CHOSEN_ON = 100_000  # validation rows that it is chosen on
+_CLEARLY = 0.98  # of the model's error: a simple model with less is worth a word
 
 
 class Review(NamedTuple):
@@ -106,7 +107,7 @@ def seen_by_calibrator(fitted: Fitted, panel: Panel) -> CalibrationRows:
 def _beside_simple_models(fitted: Fitted, review: Review, validation: Panel) -> dict[str, float]:
     """Mean squared errors on validation rows: of the model, persistence and the linear part.
 
-    Says so in one line where the model is not the best of them.
+    Says so in one line where one of these is clearly better.
     """
     last, _, known = last_labels(validation, 0.0)
     scored = known & ~np.isnan(validation.target)
@@ -122,7 +123,7 @@ def _beside_simple_models(fitted: Fitted, review: Review, validation: Panel) -> 
     errors |= {name: error for name, error in review.squares.items() if name not in simple}
     errors = {name: min(error, np.finfo(np.float64).max) for name, error in errors.items()}
     best = min(simple, key=lambda name: errors[name])
-    if errors[best] < errors["model"]:
+    if errors[best] < _CLEARLY * errors["model"]:
         logger.warning(
             "on the validation rows %s is better than the model: mean squared error %.4g against %.4g.",
             "the linear part alone" if best == "linear part" else best,
