@@ -479,10 +479,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         """All settings as `varnn.fitting` takes them."""
         from varnn.fitting import Settings
 
-        details = self._details
-        values = {
-            one.name: getattr(details if one.name in NAMES else self, one.name) for one in fields(Settings)
-        }
+        own = self._details
+        values = {one.name: getattr(own if one.name in NAMES else self, one.name) for one in fields(Settings)}
         if isinstance(self.calendar, Sequence) and not isinstance(self.calendar, str):
             values["calendar"] = tuple(self.calendar)
         return Settings(**values)
