@@ -58,6 +58,21 @@ def test_the_next_rows_as_a_table(folder: Path) -> None:
         assert (found[outer] <= found[inner]).all()
 
 
+def test_a_model_knows_its_target(folder: Path) -> None:
+    tables = []
+    for named in ((), ("--target", "load")):
+        done = run(
+            "forecast", folder / "house.csv", "--model", folder / "house.varnn", "--future",
+            folder / "plan.csv", *named,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        tables.append(done.stdout)
+    assert tables[0] == tables[1]
+    done = run("forecast", folder / "house.csv")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: a forecast needs a column to forecast: name it with --target")
+
+
 def test_a_table_on_standard_output_is_all_that_is_there(folder: Path) -> None:
     done = run(
         "forecast", "-", "--target", "load", "--model", folder / "house.varnn",

@@ -253,6 +253,20 @@ def test_rows_that_follow_the_training_rows_start_from_them(
     assert "Starts from" not in said
 
 
+def test_a_start_from_nothing_is_said(timed: Path, run: Run) -> None:
+    """Where some series are new, and where rows come after a gap: the first of them are predicted worse."""
+    kept = len(load(timed / "timed.varnn").fitted_.last_rows["north"].target)
+    later, out = sites(90)[120:], timed / "gap.out.csv"
+    later.assign(site=later["site"].replace("south", "east")).to_csv(timed / "new.csv", index=False)
+    _, said = run("predict", timed / "timed.varnn", timed / "new.csv", "-o", out)
+    assert f"Starts from the last {kept} training rows; 1 of 2 series from nothing: 'east'." in said
+    sites(90)[130:].to_csv(timed / "gap.csv", index=False)
+    _, said = run("predict", timed / "timed.varnn", timed / "gap.csv", "-o", out)
+    assert "Starts from nothing: the rows begin 1 h after the training rows end. --resume starts" in said
+    _, said = run("predict", timed / "timed.varnn", timed / "gap.csv", "-o", out, "--no-resume")
+    assert "Starts from" not in said
+
+
 def test_what_does_not_follow_is_refused_in_one_line(timed: Path) -> None:
     for table, options, message in (
         (sites(), ["--resume"], "rows come after the training rows"),

@@ -32,6 +32,25 @@ def test_weights_of_a_panel_are_those_of_a_stream(model: VARNNRegressor) -> None
     assert np.abs(weights[-1] - weights[0]).max() > 0.01
 
 
+def test_weights_of_rows_that_follow_are_those_of_a_warm_stream() -> None:
+    """By time, or as told: what ``predict`` starts from is what the weights start from, too."""
+    whole = random_panel([360], missing=0.1, seed=9)
+    hours = np.datetime64("2026-01-01T00", "h") + np.arange(360)
+    first, later = (
+        Panel.from_arrays(whole.inputs[rows], whole.target[rows], time=hours[rows])
+        for rows in (slice(0, 300), slice(300, 360))
+    )
+    model = VARNNRegressor(calendar=[], **TINY).fit(first)
+    _, weights = model.expert_weights(later)
+    live = model.stream(resume=True)
+    for row, (x, y) in enumerate(zip(later.inputs, later.target, strict=True)):
+        np.testing.assert_allclose(list(live.weights.values()), weights[row], atol=1e-4)
+        live.predict(x)
+        live.observe(y)
+    np.testing.assert_array_equal(model.expert_weights(later, resume=True).weights, weights)
+    assert np.abs(model.expert_weights(later, resume=False).weights - weights).max() > 1e-3
+
+
 def test_weights_of_a_fleet_are_arrays_of_its_own(model: VARNNRegressor) -> None:
     panel = random_panel([50, 50], seed=5)
     _, weights = model.expert_weights(panel)

@@ -163,7 +163,7 @@ def _step(panel: Panel) -> str | None:
     usual = sampling_step(times)
     if usual is None:
         return None
-    shown = _duration(usual) if times.dtype.kind == "M" else f"{usual:g}"
+    shown = in_units(usual)
     return f"every {shown}" if (np.diff(times) == usual).all() else f"about every {shown}, uneven"
 
 
@@ -176,8 +176,10 @@ def _time_of(panel: Panel, which: Any) -> str | None:
     return str(which(panel.time).astype("datetime64[s]")).replace("T", " ").removesuffix(":00")
 
 
-def _duration(step: Any) -> str:
-    """Write a time span in its largest whole unit: 600 s is 10 min."""
+def in_units(step: Any) -> str:
+    """Write a time span in its largest whole unit: 600 s is 10 min; a mere number as it is."""
+    if not isinstance(step, np.timedelta64):
+        return f"{step:g}"
     microseconds = int(step.astype("timedelta64[us]").astype(np.int64))
     units = {"d": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
     unit = next(name for name, size in units.items() if microseconds % size == 0)

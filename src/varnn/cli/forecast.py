@@ -17,7 +17,6 @@ from varnn.cli._options import (
     Output,
     Series,
     Sort,
-    Target,
     Time,
     TimeFormat,
     TimeZone,
@@ -36,7 +35,9 @@ _TARGETS = 4_500_000  # rows times steps that are looked at in a backtest: the l
 
 def forecast(
     data: Data,
-    target: Target,
+    target: Annotated[
+        str | None, typer.Option("--target", help="Column to forecast; that of --model if not given.")
+    ] = None,
     output: Output = Path("-"),
     horizon: Annotated[
         int | None, typer.Option(help="Rows ahead; that of the model, or 24, if not given.", min=1)
@@ -97,6 +98,12 @@ def forecast(
     if interval:
         check_levels(interval)  # before the work, not after it
     model = None if model_path is None else load(model_path)
+    if target is None:
+        if model is None:
+            raise ConfigError(
+                "a forecast needs a column to forecast: name it with --target, or give --model."
+            )
+        target = model.fitted_.target_name
     steps = horizon or _HORIZON
     if model is not None:
         longest = 1 if model.forecaster_ is None else model.forecaster_.horizon

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,7 +22,13 @@ from varnn.cli._options import (
     reading,
 )
 
+if TYPE_CHECKING:
+    from varnn._types import IntArray
+    from varnn.data.panel import Panel
+    from varnn.model.fitted import Fitted
+
 _LONG = 50_000  # rows that take long enough for somebody to wonder
+_SHOWN = 5  # names of series in a line
 
 
 def predict(
@@ -99,9 +105,12 @@ def predict(
                 "rows without labels are predicted as those that follow the training rows: leave out "
                 "--no-resume, or give their labels."
             )
-    before = 0 if understood.in_closed_loop else int(rows_before(fitted, understood.panel, resume).max())
-    if before:
-        words.print(f"Starts from the last {before:,} training rows.", markup=False)
+    before = 0
+    if not understood.in_closed_loop:
+        counts = rows_before(fitted, understood.panel, resume)
+        before = int(counts.max())
+        if started := _start_in_words(fitted, understood.panel, counts, resume):
+            words.print(started, markup=False)
     # Products of a step are small: a second thread gains little, and loses much where cores are busy.
     one_thread = threadpool_limits(1, user_api="blas")
     with one_thread, table_writer(output) as write, counting_bar() as progress:
@@ -113,3 +122,22 @@ def predict(
     if as_json:
         written = {"output": str(output), "how": how, "training_rows_before": before}
         typer.echo(json.dumps(written | {"data": understood.facts()}, indent=1))
+
+
+def _start_in_words(fitted: "Fitted", panel: "Panel", counts: "IntArray", resume: bool | None) -> str:
+    """Say from which training rows predictions start, and what starts from nothing that need not."""
+    from varnn.cli._table import in_units
+    from varnn.model.warm_start import gap_before
+
+    cold = [name for name, count in zip(panel.ids, counts, strict=True) if not count]
+    if len(cold) < panel.n_series:
+        names = ", ".join(map(repr, cold[:_SHOWN])) + (", ..." if len(cold) > _SHOWN else "")
+        rest = f"; {len(cold):,} of {panel.n_series:,} series from nothing: {names}" if cold else ""
+        return f"Starts from the last {counts.max():,} training rows{rest}."
+    gap = gap_before(fitted, panel) if resume is None else None
+    if gap is None:
+        return ""
+    return (
+        f"Starts from nothing: the rows begin {in_units(gap)} after the training rows end. "
+        "--resume starts from these all the same."
+    )

@@ -417,10 +417,12 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         panel = self._panel(X, y, series)
         return in_order(X, panel, residual_memory(self.fitted_, panel))
 
-    def expert_weights(self, X: Any, y: Any = None, *, series: RowSeries = None) -> ExpertWeights:
-        """How much each expert counted in each prediction; rows are in the order that ``predict`` gives."""
+    def expert_weights(
+        self, X: Any, y: Any = None, *, series: RowSeries = None, resume: bool | None = None
+    ) -> ExpertWeights:
+        """How much each expert counted in each prediction; rows and `resume` are as those of ``predict``."""
         panel = self._panel(X, y, series)
-        names, weights = expert_weights(self.fitted_, panel)
+        names, weights = expert_weights(self.fitted_, panel, resume=resume)
         return ExpertWeights(names, in_order(X, panel, weights))
 
     def diagnose(
@@ -477,10 +479,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         """All settings as `varnn.fitting` takes them."""
         from varnn.fitting import Settings
 
-        details = self._details
-        values = {
-            one.name: getattr(details if one.name in NAMES else self, one.name) for one in fields(Settings)
-        }
+        own = self._details
+        values = {one.name: getattr(own if one.name in NAMES else self, one.name) for one in fields(Settings)}
         if isinstance(self.calendar, Sequence) and not isinstance(self.calendar, str):
             values["calendar"] = tuple(self.calendar)
         return Settings(**values)

@@ -14,6 +14,7 @@ from scipy import stats
 from varnn._types import DoubleArray, FloatArray
 
 DRAWS = 2000  # resamples of a bootstrap
+_BLOCKS = 4  # in a resample, at least: one block as long as the rows would be all of them, in every resample
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,15 @@ def difference(first: FloatArray, second: FloatArray) -> Difference:
     ratios = _resampled_ratios(first, second, draws=DRAWS, seed=0)
     low, high = _interval(ratios, 0.95)
     # A resample with no difference counts on either side: equal losses are no evidence at all.
-    rarer = min(np.count_nonzero(ratios <= 0), np.count_nonzero(ratios >= 0))
+    rarer = int(min(np.count_nonzero(ratios <= 0), np.count_nonzero(ratios >= 0)))
+    if len(second) < 2:  # nothing to draw from: every resample is that row
+        rarer = len(ratios)
     return Difference(
         change=float(_ratio(np.mean(first), np.mean(second)) - 1),
         low=low,
         high=high,
         p=diebold_mariano(first, second),
-        p_bootstrap=min(1.0, 2 * (1 + int(rarer)) / (1 + len(ratios))),
+        p_bootstrap=min(1.0, 2 * (1 + rarer) / (1 + len(ratios))),
     )
 
 
@@ -101,7 +104,7 @@ def diebold_mariano(first: FloatArray, second: FloatArray) -> float:
     Returns
     -------
     float
-        The p value; 1 for losses that are equal row by row.
+        The p value; 1 for losses that are equal row by row, and for a single row, which has no variance.
 
     References
     ----------
@@ -129,6 +132,8 @@ def diebold_mariano(first: FloatArray, second: FloatArray) -> float:
     trainings = np.atleast_2d(np.asarray(first, dtype=np.float64))
     difference = trainings.mean(axis=0) - second
     count = len(difference)
+    if count < 2:
+        return 1.0
     centred = difference - difference.mean()
     lags = round(count ** (1 / 3))
     long_run = centred @ centred / count
@@ -151,8 +156,9 @@ def paired_bootstrap(
 ) -> tuple[float, float]:
     """Paired circular block bootstrap: an interval for mean(first) / mean(second) - 1.
 
-    Blocks of about n^(1/3) * 4 neighbouring rows are drawn together, from both models alike; the last rows
-    are followed by the first. Where there are several trainings, as many of them are drawn as there are.
+    Blocks of about n^(1/3) * 4 neighbouring rows, and at most n / 4, are drawn together, from both models
+    alike; the last rows are followed by the first. Where there are several trainings, as many of them
+    are drawn as there are. With few rows it is too sure: read it beside :func:`diebold_mariano`.
 
     Parameters
     ----------
@@ -196,7 +202,7 @@ def _interval(ratios: DoubleArray, level: float) -> tuple[float, float]:
 def _resampled_ratios(first: FloatArray, second: FloatArray, *, draws: int, seed: int) -> DoubleArray:
     """Ratios mean(first) / mean(second) - 1 in each resample of blocks, (draws,)."""
     count = len(second)
-    block = max(1, min(count, round(4 * count ** (1 / 3))))
+    block = max(1, min(count // _BLOCKS, round(4 * count ** (1 / 3))))
     generator = np.random.default_rng(seed)
     starts = generator.integers(0, count, size=(draws, -(-count // block)))
 

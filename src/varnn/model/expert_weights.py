@@ -10,6 +10,7 @@ from varnn.errors import ConfigError, DataError
 from varnn.model.experts import Experts
 from varnn.model.fitted import Fitted
 from varnn.model.prediction import predict_chunks
+from varnn.model.warm_start import begun
 
 
 class ExpertWeights(NamedTuple):
@@ -29,19 +30,20 @@ class ExpertWeights(NamedTuple):
     weights: DoubleArray  # (N, K): from 0 to 1, of sum 1 in each row
 
 
-def expert_weights(fitted: Fitted, panel: Panel) -> ExpertWeights:
-    """Weights that the rows of a panel are predicted with, in the panel's order."""
+def expert_weights(fitted: Fitted, panel: Panel, *, resume: bool | None = None) -> ExpertWeights:
+    """Weights that the rows of a panel are predicted with, in the panel's order; `resume` as `predict`."""
     experts = known_experts(fitted)
     if np.isnan(panel.target).all():
         raise DataError(
             "weights follow the labels before each row, so rows need labels; they have none. "
             "Give expert_weights(X, y)."
         )
-    weights = np.empty((len(panel), len(experts.prior)))
-    for chunk in predict_chunks(fitted, panel):
+    joined, own = begun(fitted, fitted.matched(panel), resume)
+    weights = np.empty((len(joined), len(experts.prior)))
+    for chunk in predict_chunks(fitted, joined, own=own):
         if chunk.followed is not None:
             weights[chunk.rows] = chunk.followed.weights
-    return ExpertWeights(experts.names, weights)
+    return ExpertWeights(experts.names, weights[own])
 
 
 def known_experts(fitted: Fitted) -> Experts:

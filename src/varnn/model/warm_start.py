@@ -71,6 +71,16 @@ def rows_before(fitted: Fitted, panel: Panel, resume: bool | None) -> IntArray:
     return rows_followed(panel, earlier, len(earlier), told=bool(resume))
 
 
+def gap_before(fitted: Fitted, panel: Panel) -> Any:
+    """Shortest time from the last training row of a series to its first row here; None if none is later."""
+    earlier = _earlier(fitted, panel, None)
+    if earlier is None or earlier.time is None or panel.time is None:
+        return None
+    last = dict(zip(earlier.ids, earlier.time[earlier.starts[1:] - 1], strict=True))
+    first = zip(panel.ids, panel.time[panel.starts[:-1]], strict=True)
+    return min((one - last[name] for name, one in first if name in last and one > last[name]), default=None)
+
+
 def _earlier(fitted: Fitted, panel: Panel, resume: bool | None) -> Panel | None:
     """Rows kept of the series of a panel, under its names; None where it follows none of them."""
     if not isinstance(resume, bool | np.bool_ | None):
@@ -119,8 +129,9 @@ def _refuse_overlap(panel: Panel, earlier: Panel) -> None:
     last = dict(zip(earlier.ids, earlier.time[earlier.starts[1:] - 1], strict=True))
     for name, first in zip(panel.ids, panel.time[panel.starts[:-1]], strict=True):
         if name in last and first <= last[name]:
+            whose = "" if panel.n_series == 1 else f" of series {name!r}"
             raise DataError(
-                f"with resume=True rows come after the training rows; those of series {name!r} end at "
+                f"with resume=True rows come after the training rows; those{whose} end at "
                 f"{last[name]}, and these begin at {first}. Leave out rows that were trained on, or leave "
                 "out resume."
             )
