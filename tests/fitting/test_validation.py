@@ -56,7 +56,7 @@ def test_what_is_noted_of_validation_rows_is_what_predicting_them_gives(model: V
     known = ~np.isnan(validation.target) & ~first
     for name, predictions in (
         ("model", found),
-        ("linear part", model.fitted_.pipeline.linear_predictions(joined)),
+        ("linear part", model.fitted_.pipeline(joined).linear_predictions),
     ):
         error = np.mean(np.square(joined.target - predictions)[own][known])
         assert noted[name] == pytest.approx(error, rel=1e-9)
