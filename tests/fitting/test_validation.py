@@ -32,7 +32,7 @@ def test_a_review_is_the_prediction_in_its_parts(
     review = Review.of(model.fitted_, PANEL, most)
     np.testing.assert_allclose(review.predictions(model.fitted_.shrinkage), model.predict(PANEL), rtol=1e-12)
     np.testing.assert_allclose(
-        review.linear_predictions, model.fitted_.pipeline.linear_predictions(PANEL), rtol=1e-12
+        review.linear_predictions, model.fitted_.pipeline(PANEL).linear_predictions, rtol=1e-12
     )
     assert review.late.lengths.tolist() == {0: [], 100: [50, 50], 840: [500, 340]}[most]
     prepared = model.fitted_.pipeline.rows(PANEL)
