@@ -30,7 +30,7 @@ are those of the version before wild values were bounded, on the same streams. T
 - **In between there is a doubt**: the label left out may be a glitch, or the first of a shift. Until the next
   label tells, predictions go a share of the way towards it, (1 + shifts) / (2 + shifts + glitches) over the
   doubts that the series has had: half of it the first time, and after ten glitches a twelfth. What is more
-  than 8 times further off than is plausible gets no share.
+  than 16 times further off than is plausible gets no share.
 - **An input** of the linear part further outside the range it was seen in than half of that range is
   taken as just that far; the network's are cut at ten deviations.
 - **Intervals** count an error as at most twice the largest they were learnt from.
