@@ -32,7 +32,7 @@ def test_a_review_is_the_prediction_in_its_parts(
     review = Review.of(model.fitted_, PANEL, most)
     np.testing.assert_allclose(review.predictions(model.fitted_.shrinkage), model.predict(PANEL), rtol=1e-12)
     np.testing.assert_allclose(
-        review.linear_predictions, model.fitted_.pipeline.linear_predictions(PANEL), rtol=1e-12
+        review.linear_predictions, model.fitted_.pipeline(PANEL).linear_predictions, rtol=1e-12
     )
     assert review.late.lengths.tolist() == {0: [], 100: [50, 50], 840: [500, 340]}[most]
     prepared = model.fitted_.pipeline.rows(PANEL)
@@ -56,7 +56,7 @@ def test_what_is_noted_of_validation_rows_is_what_predicting_them_gives(model: V
     known = ~np.isnan(validation.target) & ~first
     for name, predictions in (
         ("model", found),
-        ("linear part", model.fitted_.pipeline.linear_predictions(joined)),
+        ("linear part", model.fitted_.pipeline(joined).linear_predictions),
     ):
         error = np.mean(np.square(joined.target - predictions)[own][known])
         assert noted[name] == pytest.approx(error, rel=1e-9)

@@ -253,3 +253,13 @@ def test_a_row_of_a_frame_is_read_by_name_and_a_mask_is_a_gap() -> None:
     assert model.stream().predict(pd.Series({"b": 5.0, "a": 0.0})) == expected
     masked = np.ma.array([1.0, 5.0], mask=[False, True])
     assert model.stream().predict(masked) == model.stream().predict([1.0, np.nan])
+
+
+def test_a_snapshot_of_labels_of_any_size_goes_on() -> None:
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(80, 1)), 1e18 * generator.normal(size=80).cumsum()
+    model = VARNNRegressor(epochs=1, hidden_size=4, ensemble=1, random_state=0).fit(X, y)
+    live = model.stream()
+    stepped(live, X[:6], [0.0, 0.0, 1e21, 1e21, 1e21, 1e21])  # a shift, which raises the bound of changes
+    other = Stream.restore(model, live.snapshot())
+    np.testing.assert_array_equal(stepped(other, X[:9], y[:9]), stepped(live, X[:9], y[:9]))

@@ -17,6 +17,7 @@ from varnn.model.prediction import predict_chunks, rows_scored
 LATEST = 20_000  # training rows that gains are learnt from, and validation rows that first weights are
 _EVIDENCE = 100.0  # independent rows that validation rows count as, at most: models were chosen on them
 _ROWS_EACH = 4.0  # of which each takes so many
+_NEGLIGIBLE = 1e-12  # of the size of what a regressor is made of: a deviation that may be rounding
 _UNIFORM = 0.05  # of the first weights is the same for all: validation rows do not know everything
 
 
@@ -102,7 +103,7 @@ def _gains(fitted: Fitted, training: Panel, forgetting: tuple[float, ...]) -> Ex
     features = hidden
     if part is not None:
         centre, deviation = regressors.mean(axis=0), regressors.std(axis=0)
-        deviation[deviation <= 1e-9 * (1 + np.abs(centre))] = NEVER
+        deviation[deviation <= _NEGLIGIBLE * part.form.sizes(regressors)] = NEVER
         standard: DoubleArray = (regressors - centre) / deviation
         linear = Adaptation(forgetting=LINEAR_FORGETTING, gain=gain_of(standard[None]), noise=1.0)
         if standard.shape[1] <= MOST_JOINED:

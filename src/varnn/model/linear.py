@@ -92,6 +92,13 @@ class Form:
         listed.append(np.arange(inputs, inputs + smaller.n_inputs * (smaller.input_lags + 1)))
         return np.concatenate(listed)
 
+    def sizes(self, regressors: DoubleArray) -> DoubleArray:
+        """How large the labels or inputs are that each regressor is made of: (n, F) -> (F,)."""
+        inputs = 1 + self.changes + SEASONAL * len(self.periods)
+        largest = np.abs(regressors).max(axis=0, initial=0.0)
+        now = largest[inputs : inputs + self.n_inputs]
+        return np.concatenate([np.full(inputs, largest[0]), np.tile(now, self.input_lags + 1)])
+
     def regressors(
         self, panel: Panel, labels: "Labels", rows: IntArray, low: float, high: float
     ) -> DoubleArray:

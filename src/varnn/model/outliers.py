@@ -50,7 +50,8 @@ AS_FAR = 0.5  # of the way of the label left out before it: one that is so far, 
 FARTHEST = 8.0  # bounds: a label that is farther off gets no share of what is predicted next
 HALVING = 1000  # rows after which a bound that was raised is half as high
 FILTER_NUMBERS = 9  # of the state of a filter, for each series
-FILTER_COUNTS = [1, 2, 3, 4, 5, 7, 8]  # which of them count something, or are a bound
+FILTER_COUNTS = [1, 2, 4, 5, 7, 8]  # which of them count something
+FILTER_BOUND = 3  # and which is a bound, in the target's units
 RANGES = 10.0  # of the training labels: a series may begin so far outside
 
 

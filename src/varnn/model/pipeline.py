@@ -161,13 +161,6 @@ class FeaturePipeline:
         """Leave out labels that are not plausible, as all of the below does by itself."""
         return panel if self.label_filter is None else self.label_filter(panel)
 
-    def linear_predictions(self, panel: Panel) -> DoubleArray:
-        """Linear predictions of a panel's rows alone: (N,)."""
-        linear_predictions = np.empty(len(panel))
-        for one, linear in self._unscaled(panel, most=ROWS_AT_ONCE):
-            linear_predictions[one.rows] = linear.predictions
-        return linear_predictions
-
     def in_chunks(
         self, panel: Panel, *, most: int, context: int = 0, regressors: bool = False
     ) -> Iterator[tuple[Chunk, LinearRows]]:
@@ -230,10 +223,6 @@ class FeaturePipeline:
                 )
             else:
                 yield one, *self.linear.split(filled, regressors=regressors)
-
-    def restore(self, output: Any, linear_predictions: Any, shrinkage: float = 1.0) -> Any:
-        """Turn the network's outputs into predictions in the target's units; shrinks them first."""
-        return linear_predictions + shrinkage * self.scaling.restore(output)
 
     def facts(self) -> dict[str, Any]:
         """What is no array, as plain values for a file's header."""

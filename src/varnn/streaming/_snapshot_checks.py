@@ -12,7 +12,7 @@ import numpy as np
 from varnn.data.rules import Rule, listed, names, number, optional, table, text, whole
 from varnn.model.aggregation import scale_column
 from varnn.model.fitted import Fitted
-from varnn.model.outliers import FILTER_COUNTS, FILTER_NUMBERS
+from varnn.model.outliers import FILTER_BOUND, FILTER_COUNTS, FILTER_NUMBERS
 from varnn.persistence.model_checks import Checks, Facts, Numbers, Tensors
 
 _MOST_STATELESS = 100_000  # series of a window of one row, whose states take no room in a file
@@ -99,9 +99,11 @@ def check_states(tensors: Tensors, fresh: Tensors, fitted: Fitted, what: str) ->
                 checks.fail("its array 'recipe' says neither yes nor no")
             if not (observed == observed[0]).all() or not _COUNT.holds(_whole(observed[0])):
                 checks.fail("its array 'recipe' holds counts of rows that are none")
-        counts = tensors["recipe"][:, 1 : 1 + filtered][:, FILTER_COUNTS] if filtered else np.zeros(1)
-        if (counts < 0).any() or (counts > 1 << 53).any():
-            checks.fail("its array 'recipe' holds counts that are none")
+        if filtered:
+            judged = tensors["recipe"][:, 1 : 1 + filtered]
+            counts = judged[:, FILTER_COUNTS]
+            if (counts < 0).any() or (counts > 1 << 53).any() or (judged[:, FILTER_BOUND] < 0).any():
+                checks.fail("its array 'recipe' holds counts that are none")
     if "experts" in fresh and fitted.experts is not None:
         scales = tensors["experts"][:, scale_column(len(fitted.experts.prior))]
         if not (scales > 0).all():

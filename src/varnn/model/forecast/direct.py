@@ -116,6 +116,18 @@ class HorizonFeatures:
         """Mark the regressors that come from seasons."""
         return np.arange(self.width) >= self.fixed + len(self.known)
 
+    @property
+    def of_labels(self) -> BoolArray:
+        """Mark the regressors that are in the units of the label; the others are scaled."""
+        marked = self.of_seasons
+        marked[self.seen.shape[1] : self.fixed] = True
+        return marked
+
+    @property
+    def largest(self) -> float:
+        """Size of the largest label known."""
+        return float(np.abs(self._known_labels).max(initial=0.0))
+
     @cached_property
     def movement(self) -> DoubleArray:
         """How much the label lately moved from row to row: (N,)."""
@@ -291,14 +303,16 @@ def _moments(features: HorizonFeatures, low: DoubleArray, high: DoubleArray, hor
     for x, step, wanted in _rows_toward(features, horizon):
         within, known = x.clip(low, high), ~np.isnan(wanted)
         if len(moments) < step:
-            moments.append(_about(within.mean(axis=0)))
+            moments.append(_about(within.mean(axis=0), features))
         moments[step - 1].add(within[known], wanted[known])
     blank = np.zeros(features.width)  # of no rows at all
-    return moments or [_about(blank) for _ in range(horizon - 1)]
+    return moments or [_about(blank, features) for _ in range(horizon - 1)]
 
 
-def _about(origin: DoubleArray) -> Moments:
-    return Moments(origin, negligible=1e-9 * (1 + np.abs(origin)))
+def _about(origin: DoubleArray, features: HorizonFeatures) -> Moments:
+    """Moments of no rows yet; what may be rounding depends on the size of what a regressor is made of."""
+    scaled, labels = 1e-9 * (1 + np.abs(origin)), 1e-12 * features.largest
+    return Moments(origin, negligible=np.where(features.of_labels, labels, scaled))
 
 
 def _errors(
