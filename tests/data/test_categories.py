@@ -196,7 +196,11 @@ def test_any_texts_give_zeros_and_ones_and_the_same_row_by_row(
     np.testing.assert_array_equal(panel.inputs, rows)
     wanted = [category_numbers(one, "sky", known) for one in after]
     polars = pl.DataFrame({"sky": pl.Series(after, dtype=pl.String)})
-    later = Panel.from_frame(polars, target=None, inputs=["sky"])
+    try:
+        later = Panel.from_frame(polars, target=None, inputs=["sky"])
+    except DataError as error:  # of so few rows all may look like numbers
+        assert "must hold numbers" in str(error)
+        return
     if later.texts is not None:  # else nothing is there, or all are numbers
         np.testing.assert_array_equal(later.with_inputs(panel.input_names).inputs, wanted)
 

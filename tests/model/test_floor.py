@@ -123,18 +123,6 @@ def test_batch_stream_and_fleet_have_one_floor(
         assert (own[up_to:].min() < 0) == (lower[up_to:].min() < 0) == (name in below)
 
 
-def test_a_label_below_zero_lifts_the_floor_also_if_it_is_left_out(model: VARNNRegressor) -> None:
-    rows = later()
-    labels = rows.target.copy()
-    labels[10] = -1e6  # no label that can be
-    found = model.predict(replace(rows, target=labels))
-    assert found[:11].min() == 0 and found[12:].min() < 0
-    live = model.stream()
-    for row, label in enumerate(labels):
-        np.testing.assert_allclose(live.predict(rows.inputs[row]), found[row], rtol=1e-5, atol=1e-5)
-        live.observe(label)
-
-
 def test_no_forecast_is_below_zero(model: VARNNRegressor) -> None:
     ahead = model.forecaster_
     assert ahead is not None
@@ -207,3 +195,18 @@ def test_the_card_and_the_command_say_so(model: VARNNRegressor, tmp_path: Path) 
         assert ("never below zero" in str(model_file.read_card(path))) == said
         shown = CliRunner().invoke(app, ["inspect", str(path), "--json"])
         assert json.loads(shown.output)["never below zero"] == ("yes" if said else "no")
+
+
+def test_a_label_that_is_not_plausible_lifts_nothing(model: VARNNRegressor) -> None:
+    """A broken sensor's -9999 is no proof that the target can be negative."""
+    panel = later()
+    panel.target[60] = -9999.0
+    batch = model.predict(panel, interval=0.9, resume=False)
+    assert min(batch.prediction.min(), batch.lower.min()) >= 0
+    live = model.stream()
+    streamed = []
+    for x, label in zip(panel.inputs, panel.target, strict=True):
+        streamed.append(live.predict(x))
+        live.observe(label)
+    np.testing.assert_allclose(streamed, batch.prediction, atol=1e-4)
+    assert model.forecast(panel).prediction.min() >= 0

@@ -65,7 +65,7 @@ def _iterated(fitted: Fitted, panel: Panel, steps: int, inputs: Any) -> Forecast
         coming = np.repeat(last[:, None, :], steps, axis=1)
     else:
         coming = coming_inputs(inputs, panel.ids, panel.input_names, steps)
-    free = lifted_at_end(panel)
+    free = lifted_at_end(fitted.pipeline.plausible(panel))
     predictions = [
         continued(
             replace(fitted, positive=fitted.positive and not free[index]),  # of labels before those kept, too

@@ -152,7 +152,8 @@ def predict_chunks(
         context=fitted.window - 1,
         regressors=fitted.experts is not None,
     )
-    free = lifted(panel) if fitted.positive else None  # rows that may be predicted below zero
+    # Rows that may be predicted below zero: a label that is not plausible does not lift the floor.
+    free = lifted(fitted.pipeline.plausible(panel)) if fitted.positive else None
     for chunk, linear in rows:
         learnt = slice(None) if own is None or own[chunk.rows].all() else own[chunk.rows]
         starts, hidden, found = network(chunk, linear, learnt)

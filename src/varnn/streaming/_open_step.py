@@ -174,12 +174,13 @@ class OpenStep:
     def _remember(self, labels: Any, *, learn: bool = True) -> None:
         """Hand the labels to the blocks, in scaled units and less their linear predictions."""
         scaling, residuals = self._scaling, np.atleast_1d(labels)
-        if self.model.positive:
-            self._lifted |= residuals < 0
+        below = residuals < 0
         if self._pipeline is not None:
             targets = self._pipeline.observe(residuals)
             labels = targets.item(0) if self.n_series is None else targets
             residuals = self._pipeline.residuals(len(residuals))
+        if self.model.positive:
+            self._lifted |= below & ~np.isnan(residuals)  # a label that is not plausible does not count
         if self.n_series is None:
             label = None
             if not math.isnan(labels):  # as `Scaling.target`, in Python: quicker for one number

@@ -157,7 +157,7 @@ class Forecaster:
                 f"horizon must be from 1 to {self.horizon}, which the model was trained for; got {steps}. "
                 "Fit with a longer `horizon`, or use method='iterate'."
             )
-        free = lifted_at_end(panel) if free is None else free
+        free = lifted_at_end(self.network.pipeline.plausible(panel)) if free is None else free
         recent = self._recent(panel)
         future = self._future(recent, inputs, steps)
         rows = extended(recent, self.horizon, future, self.known)
@@ -191,7 +191,7 @@ class Forecaster:
         """Stop forecasts from before each row, (N, H, ...), at zero, where the target cannot be negative."""
         if not self.network.positive:
             return values
-        rows = lifted(panel)
+        rows = lifted(self.network.pipeline.plausible(panel))
         if free is not None:
             rows |= np.repeat(free, panel.lengths)
         return floored(values, rows.reshape(-1, *[1] * (values.ndim - 1)))

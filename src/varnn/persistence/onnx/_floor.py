@@ -9,7 +9,7 @@ class Floor:
     """The floor of n series in step: a label below zero lifts it."""
 
     def __init__(self, graph: Graph, label: Value) -> None:
-        """Take in labels (n,), as they came."""
+        """Take in labels (n,); those that are not plausible are missing."""
         self.graph = graph
         below = label.at_least(0.0).either(label.is_missing()).opposite()
         lifted = below.where(1.0, graph.state("lifted", [], np.float64))

@@ -68,10 +68,10 @@ def step(model: Fitted, description: str = "") -> "onnx.ModelProto":
     network = Network(graph, model)
     experts = None if model.experts is None else LiveExperts(graph, model.experts, scaling)
 
-    floor = Floor(graph, label) if model.positive else None
     doubt = None
     if pipeline.label_filter is not None:
         label, doubt = plausible(graph, pipeline.label_filter, label)
+    floor = Floor(graph, label) if model.positive else None
     residual = label if linear is None else linear.observe(label)
     target = residual if linear is None else linear.within(residual)
     level = ((target - scaling.target_offset) / scaling.target_scale).clip(-LIMIT, LIMIT)
