@@ -105,7 +105,7 @@ def test_validation_chooses_the_number_of_trees() -> None:
     training, validation = split_in_time(stream(), 0.8, 0.2)
     model = make("seasonal-gbm", rounds=300, learning_rate=0.3).fit(training, validation=validation)
     assert isinstance(model, Regression)
-    assert 1 < model.learner.model_.n_iter_ < 300  # type: ignore[attr-defined]
+    assert 1 < model.learner.model_.n_iter_ < 300  # type: ignore[attr-defined]  # a learner of scikit-learn, untyped
 
 
 def test_a_season_is_worth_knowing() -> None:
@@ -199,7 +199,7 @@ def test_validation_shorter_than_a_week_still_judges() -> None:
     model = make("seasonal-gbm", rounds=300, learning_rate=0.3).fit(training, validation=validation)
     assert isinstance(model, Regression)
     assert 168 in model.lags_.seasonal and len(validation) < 168
-    assert model.learner.model_.n_iter_ < 300  # type: ignore[attr-defined]
+    assert model.learner.model_.n_iter_ < 300  # type: ignore[attr-defined]  # as above
 
 
 def test_before_a_week_has_passed_the_oldest_label_stands_in() -> None:

@@ -161,7 +161,7 @@ def test_rows_keep_their_texts_when_they_are_sorted_cut_and_merged() -> None:
     by_row = {(one, time): sky for one, time, sky in zip(frame.site, frame.time, frame.sky, strict=True)}
     series = np.repeat(panel.ids, panel.lengths)
     found = ["s" if one[0] else "r" for one in wanted.inputs]
-    assert found == [by_row[key] for key in zip(series, panel.time, strict=True)]  # type: ignore[arg-type]
+    assert found == [by_row[key] for key in zip(series, panel.time, strict=True)]  # type: ignore[arg-type]  # these rows have times
     part = panel.ranges(panel.starts[:-1] + 1, panel.starts[1:]).with_inputs(["sky=s"])
     np.testing.assert_array_equal(
         part.inputs, panel.inputs[np.isin(panel.rows, part.rows)][:, [panel.input_names.index("sky=s")]]

@@ -331,7 +331,7 @@ def test_series_of_a_store_start_from_the_rows_kept_of_their_name(
             if row == 40:
                 store.close()
             else:  # as if it was killed: what is on disk must do
-                store._journal.close()  # type: ignore[union-attr]
+                store._journal.close()  # type: ignore[union-attr]  # a store with a file has one
             store = Store(model, tmp_path / "live.state", resume=row == 3)
     store.close()
     for place, bounds in enumerate(expected):
