@@ -330,7 +330,7 @@ def test_ablations_on_a_slice_of_training(data_folder: Path) -> None:
 
 def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(tmp_path: Path, data_folder: Path) -> None:
     command = [sys.executable, "-c", "from varnn.cli.app import main; main()", "reproduce", "table3"]
-    command += ["--dataset", "appliances", "--models", "RM", "--seeds", "9", "-o", str(tmp_path)]
+    command += ["--dataset", "appliances", "--models", "RM", "--seeds", "40", "-o", str(tmp_path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         finished = tmp_path / "jobs"
         deadline = time.monotonic() + 100
