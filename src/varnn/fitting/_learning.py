@@ -10,7 +10,15 @@ from varnn.data.panel import Panel
 from varnn.fitting._boosting import grow
 from varnn.model.adaptation import Adaptation, gain_of
 from varnn.model.boosting import Trees
-from varnn.model.experts import FORGETTING, LINEAR_FORGETTING, MOST_JOINED, NEVER, Experts, names_of
+from varnn.model.experts import (
+    FORGETTING,
+    LINEAR_FORGETTING,
+    MOST_JOINED,
+    NEVER,
+    Experts,
+    names_of,
+    read_by_readout,
+)
 from varnn.model.fitted import Fitted
 from varnn.model.prediction import predict_chunks, rows_scored
 
@@ -108,8 +116,7 @@ def _gains(fitted: Fitted, training: Panel, forgetting: tuple[float, ...]) -> Ex
         linear = Adaptation(forgetting=LINEAR_FORGETTING, gain=gain_of(standard[None]), noise=1.0)
         if standard.shape[1] <= MOST_JOINED:
             unit = float(np.sqrt(np.mean(np.square(hidden, dtype=np.float64)))) or 1.0
-            shape = (len(hidden), *standard.shape)
-            features = np.concatenate([hidden, np.broadcast_to(unit * standard, shape)], axis=-1)
+            features = read_by_readout(hidden, standard, unit)
     names = names_of(forgetting, linear=part is not None, season=season is not None)
     return Experts(
         readout=Adaptation(forgetting=forgetting, gain=gain_of(features), noise=1.0),

@@ -155,6 +155,14 @@ def names_of(
     return (*(simple if linear else ()), NETWORK, *learning, *([BOOSTING] if boosting else []))
 
 
+def read_by_readout(hidden: npt.NDArray[Any], standard: DoubleArray, unit: float) -> npt.NDArray[Any]:
+    """Join hidden layers (E, ..., K) and regressors (..., F) in a unit; without one, hidden layers alone."""
+    if not unit:
+        return hidden
+    shape = (len(hidden), *standard.shape)
+    return np.concatenate([hidden, np.broadcast_to(unit * standard, shape)], axis=-1)
+
+
 class Followed(NamedTuple):
     """Some rows as the experts saw them: N rows, K experts."""
 
@@ -198,7 +206,7 @@ class LiveExperts:
             nothing = np.full((1, len(standard)), self._nothing)
             followed = self.linear.correct(standard[None], nothing)[0]
         outputs = outputs.astype(np.float64)
-        learnt = self.readout.correct(self._joined(hidden, standard), outputs)
+        learnt = self.readout.correct(read_by_readout(hidden, standard, self.experts.unit), outputs)
         grown = self._grown(inputs, standard)
         said = self._said(linear, followed, np.add.reduce(outputs, axis=0) / len(outputs), learnt, grown)
         return np.asarray(linear.predictions + self.aggregator.combine(said) + linear.doubt)
@@ -240,7 +248,7 @@ class LiveExperts:
             )
         learnt = corrections(
             self.readout,
-            lambda rows: self._joined(hidden[:, rows], standard[rows]),
+            lambda rows: read_by_readout(hidden[:, rows], standard[rows], self.experts.unit),
             outputs,
             targets,
             starts,
@@ -256,13 +264,6 @@ class LiveExperts:
         if regressors is None or self.linear is None:
             return np.zeros((len(linear.predictions), 0))
         return self.experts.standardised(regressors)
-
-    def _joined(self, hidden: npt.NDArray[Any], standard: DoubleArray) -> npt.NDArray[Any]:
-        """Hidden layers (E, ..., K) and regressors (..., F) -> what the readout sees of them."""
-        if not self.experts.unit:
-            return hidden
-        shape = (len(hidden), *standard.shape)
-        return np.concatenate([hidden, np.broadcast_to(self.experts.unit * standard, shape)], axis=-1)
 
     def _grown(self, inputs: npt.NDArray[Any], standard: DoubleArray) -> list[DoubleArray]:
         """What the trees say, in scaled units: (n,); nothing where there are none."""
