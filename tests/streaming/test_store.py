@@ -424,8 +424,9 @@ def test_series_share_what_they_can(alone: VARNNRegressor) -> None:
     """Weights and scratch are there once, so that a thousand series cost their states."""
     streams = Streams(alone)
     one, other = streams.begin(), streams.begin()
-    assert np.shares_memory(one._blocks[0]._matrices.from_memory, other._blocks[0]._matrices.from_memory)
-    assert np.shares_memory(one._blocks[0]._scratch.hidden, other._blocks[0]._scratch.hidden)
+    here, there = (live._step.blocks[0] for live in (one, other))  # type: ignore[attr-defined]  # of NumPy
+    assert np.shares_memory(here._matrices.from_memory, there._matrices.from_memory)
+    assert np.shares_memory(here._scratch.hidden, there._scratch.hidden)
     x = np.random.default_rng(0).normal(size=(30, 2, 2))
     apart = Stream(alone), Stream(alone)
     for row in x:  # both asked before either is told: what is shared holds nothing

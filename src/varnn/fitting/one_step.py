@@ -13,6 +13,7 @@ import numpy as np
 from varnn.data import allocator
 from varnn.data.panel import Panel
 from varnn.fitting._candidates import Candidate, candidates, stacked
+from varnn.fitting._context import with_context, with_limit
 from varnn.fitting._learning import learn_experts, relearn_experts
 from varnn.fitting._procedure import Train
 from varnn.fitting._validation import choose_on_validation, seen_by_calibrator
@@ -76,7 +77,8 @@ class OneStep:
         )
 
     def calibrate(self, model: Fitted) -> Fitted:
-        """Let the model go on learning; choose shrinkage and error scale."""
+        """Choose what rows are predicted from, let the model go on learning, choose shrinkage and error scale."""
+        model = with_context(model, self.training, self.validation, self.settings.context)
         if self.settings.adapt is not None:
             given = self.settings.forgetting
             forgetting = FORGETTING if given == "auto" else (float(given),)
@@ -109,6 +111,7 @@ class OneStep:
             last_rows=last_rows_of(rows, pipeline, kept),
             experts=None,
         )
+        again = with_limit(again, rows)
         again = relearn_experts(again, model, rows, seed=seed)
         if model.calibrator is not None:
             before, after = seen_by_calibrator(model, self.training), seen_by_calibrator(again, rows)
