@@ -19,7 +19,7 @@ from varnn.fitting._procedure import Train
 from varnn.fitting._validation import choose_on_validation, seen_by_calibrator
 from varnn.fitting.settings import Settings
 from varnn.model.experts import BOOSTING, FORGETTING
-from varnn.model.fitted import Fitted, last_rows_of
+from varnn.model.fitted import SETTLED, Fitted, last_rows_of
 from varnn.model.intervals import ErrorScale
 from varnn.model.intervals.methods import method_of
 from varnn.network.training import Member, TrainConfig, Trained
@@ -71,13 +71,16 @@ class OneStep:
             series_name=self.training.series_name,
             label_range=(float(np.nanmin(labels)), float(np.nanmax(labels))),
             positive=self.settings.positive is True,
-            last_rows=last_rows_of(
-                self.rows, candidate.pipeline, self.config.window + max(KEPT, candidate.pipeline.reach)
-            ),
+            last_rows=last_rows_of(self.rows, candidate.pipeline, self._kept(candidate.pipeline.reach)),
         )
 
+    def _kept(self, reach: int) -> int:
+        """Rows of each series to keep, for a pipeline that reaches back on so many."""
+        windows = 1 if self.settings.context == "window" else SETTLED
+        return windows * self.config.window + max(KEPT, reach)
+
     def calibrate(self, model: Fitted) -> Fitted:
-        """Choose what rows are predicted from, let the model go on learning, choose shrinkage and error scale."""
+        """Choose what rows are predicted from; go on learning; choose shrinkage and error scale."""
         model = with_context(model, self.training, self.validation, self.settings.context)
         if self.settings.adapt is not None:
             given = self.settings.forgetting

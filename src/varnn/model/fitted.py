@@ -26,6 +26,7 @@ from varnn.model.training_record import TrainingRecord
 from varnn.network.cell import Architecture, Weights
 
 Context = Literal["window", "series"]
+SETTLED = 8  # windows, after which a state that is carried has forgotten where it began
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -107,8 +108,11 @@ class Fitted:
 
     @property
     def reach(self) -> int:
-        """How many rows before it a row's prediction is made from, but for what is carried from further back."""
-        return self.window - 1 + self.pipeline.reach
+        """How many rows before it a row's prediction is made from, but for what goes on learning.
+
+        A state that is carried comes from further back; after so many rows, where it began is forgotten.
+        """
+        return (SETTLED * self.window if self.carried else self.window - 1) + self.pipeline.reach
 
     @property
     def seconds_per_row(self) -> int | None:

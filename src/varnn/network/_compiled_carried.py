@@ -1,7 +1,7 @@
 """The cell with a state that is carried, compiled; needs numba (``varnn[fast]``).
 
 What `varnn.network.carried` does, one member and one row at a time, for the cells of the default and its
-relatives. All that a step reads lies in one row of numbers, so that each layer is a product with a part of it ::
+relatives. All that a step reads lies in one row of numbers; each layer is a product with a part of it ::
 
     e  1  h_1 .. h_M  u_1 .. u_K  x_1 .. x_D
        [------------ hidden layer -----------]
@@ -82,7 +82,7 @@ def go_through(
     def one(member: int) -> None:
         state = np.ascontiguousarray(carried.state[member])
         weights: Any = [matrix[member] for matrix in matrices]
-        found = (hidden[member], predictions[member], memory[member])
+        found: Any = [hidden[member], predictions[member], memory[member]]
         carried_rows(inputs, labels, starts, state, limit, *weights, *found)
         carried.state[member] = state
 

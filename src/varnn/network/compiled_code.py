@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 _Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 # Rows that take NumPy half a second, which is what it takes to load compiled code. Not "where it is loaded
 # already": the same call must give the same digits whatever was called before it.
@@ -48,17 +49,20 @@ def is_worth_it(rows: int) -> bool:
     return rows >= ROWS_WORTH_IT and is_there()
 
 
-def on_all_cores(work: Callable[[_Item], None], items: Iterable[_Item]) -> None:
-    """Do some work on each of several items, as many at once as there are cores."""
+def on_all_cores(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+    """Do some work on each of several items, as many at once as there are cores.
+
+    Examples
+    --------
+    >>> on_all_cores(abs, [-1, 2])
+    [1, 2]
+    """
     listed = list(items)
     cores = min(len(listed), os.cpu_count() or 1)
     if cores < 2:
-        for item in listed:
-            work(item)
-        return
+        return [work(item) for item in listed]
     with ThreadPoolExecutor(cores) as pool:
-        for done in [pool.submit(work, item) for item in listed]:
-            done.result()
+        return list(pool.map(work, listed))
 
 
 def shares(count: int) -> list[slice]:

@@ -11,6 +11,7 @@ from varnn._types import BoolArray, DoubleArray, FloatArray
 from varnn.errors import DataError
 from varnn.model.calendar import Cycle, calendar_inputs
 from varnn.model.fitted import Fitted
+from varnn.model.intervals import Interval
 from varnn.model.intervals.error_scale import ErrorScale
 from varnn.model.intervals.levels import between, quantile_bounds
 from varnn.network import compiled_code
@@ -67,9 +68,11 @@ class CompiledStep(Step):
         # Buffers of one layout for all that comes in: compiled code is compiled anew for each other one.
         self._given, self._labels = np.zeros((width, len(model.input_names))), np.zeros(width)
         self._calendar = np.zeros(columns - 2 - sizes[lay.GIVEN])
-        self._model: Any = self._layout[:6]
-        self._series: Any = (self._carried, self._rows, hidden, self._opened)
-        self._found: dict[Levels, tuple[Any, ...]] = {}
+        series = (self._carried, self._rows, hidden, self._opened)
+        parts = compiled_code.shares(width) if width >= _FEWEST else [slice(0, width)]
+        self._shares = [(some, [array[some] for array in series]) for some in parts]
+        self._told: Any = [(self._labels[some], self._layout[:6], own) for some, own in self._shares]
+        self._asked: dict[Levels, tuple[DoubleArray, list[Any]]] = {}
         filled = self._opened[:, : len(model.input_names)]
         self.x: FloatArray = filled[0] if n_series is None else filled
         self.answer: Any = np.nan
@@ -80,12 +83,11 @@ class CompiledStep(Step):
         self._given[...] = given
         if len(self._calendar):
             self._calendar[...] = _calendar(_seconds(time), self.model.pipeline.calendar)
-        right, share, found = self._found.get(levels) or self._buffers(levels)
-        if self.width < _FEWEST:
-            now: Any = (self._given, self._calendar, right, share)
-            usable = predict_rows(*now, *self._model, *self._series, found)
+        found, calls = self._asked.get(levels) or self._ask(levels)
+        if len(calls) == 1:
+            usable = predict_rows(*calls[0])
         else:
-            usable = self._predict_on_all_cores(right, share, found)
+            usable = all(compiled_code.on_all_cores(lambda call: predict_rows(*call), calls))
         if not usable:
             self._refuse()
         self._bounds = found
@@ -97,23 +99,16 @@ class CompiledStep(Step):
         without_gaps(self._given.reshape(self.shape), known.reshape(self.shape), self.model.pipeline.fill)
         raise DataError("x holds an input that cannot be used.")
 
-    def _buffers(self, levels: Levels) -> tuple[Any, ...]:
-        """Quantiles that the bounds of some levels lie between, and an array for what is found."""
+    def _ask(self, levels: Levels) -> tuple[DoubleArray, list[Any]]:
+        """Make an array for what is found with these levels, and what fills it: a call for each core."""
         right, share = between(levels)
-        made = (right, share, np.empty((self.width, 1 + 2 * len(levels))))
-        self._found[levels] = made
-        return made
-
-    def _predict_on_all_cores(self, right: Any, share: Any, found: DoubleArray) -> bool:
-        usable = []
-
-        def some(rows: slice) -> None:
-            series: Any = [array[rows] for array in self._series]
-            now: Any = (self._given[rows], self._calendar, right, share)
-            usable.append(predict_rows(*now, *self._model, *series, found[rows]))
-
-        compiled_code.on_all_cores(some, compiled_code.shares(self.width))
-        return all(usable)
+        found = np.empty((self.width, 1 + 2 * len(levels)))
+        calls = [
+            (self._given[some], self._calendar, right, share, *self._layout[:6], *series, found[some])
+            for some, series in self._shares
+        ]
+        self._asked[levels] = found, calls
+        return found, calls
 
     def bounds(self, levels: Levels) -> tuple[DoubleArray, DoubleArray]:
         """Read what was found."""
@@ -136,15 +131,19 @@ class CompiledStep(Step):
     def observe(self, labels: Any, *, learn: bool = True) -> None:
         """Do it in one call."""
         self._labels[...] = labels
-        if self.width < _FEWEST:
-            observe_rows(self._labels, learn, *self._model, *self._series)
-            return
+        if len(self._told) == 1:
+            self._teach(*self._told[0], learn=learn)
+        else:
+            compiled_code.on_all_cores(lambda share: self._teach(*share, learn=learn), self._told)
 
-        def some(rows: slice) -> None:
-            series: Any = [array[rows] for array in self._series]
-            observe_rows(self._labels[rows], learn, *self._model, *series)
+    def _teach(self, labels: DoubleArray, model: Any, series: Any, *, learn: bool) -> None:
+        observe_rows(labels, learn, *model, *series)
 
-        compiled_code.on_all_cores(some, compiled_code.shares(self.width))
+    def interval(self, levels: Levels, *, several: bool) -> Interval:
+        """Give the answer with its bounds, quickly where there is one."""
+        if several or self.n_series is not None:
+            return super().interval(levels, several=several)
+        return Interval(*self._bounds[0].tolist())
 
     @property
     def weights(self) -> DoubleArray:

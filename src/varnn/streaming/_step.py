@@ -10,6 +10,7 @@ import numpy.typing as npt
 from varnn._types import BoolArray, DoubleArray, FloatArray
 from varnn.data.preparation import Scaling
 from varnn.model.fitted import Fitted
+from varnn.model.intervals import Interval
 
 Levels = tuple[float, ...]
 
@@ -50,13 +51,22 @@ class Step(ABC):
     def bounds(self, levels: Levels) -> tuple[DoubleArray, DoubleArray]:
         """Lower and upper bounds of the open step, of levels it was advanced with: (n, L) each."""
 
+    def interval(self, levels: Levels, *, several: bool) -> Interval:
+        """Give the answer with its bounds: one level loses its axis, unless it is one of several."""
+        lower, upper = self.bounds(levels)
+        if not several:
+            lower, upper = lower[:, 0], upper[:, 0]
+        if self.n_series is None:
+            return Interval(self.answer, lower[0], upper[0])
+        return Interval(self.answer.copy(), lower, upper)
+
     @abstractmethod
     def covered(self, level: float, innovation: Any) -> DoubleArray:
         """Whether the interval of a level holds the label that differs so from the prediction: (n,)."""
 
     @abstractmethod
     def observe(self, labels: Any, *, learn: bool = True) -> None:
-        """Close the step with its label, or labels (n,); NaN is missing. Without ``learn``, only look back."""
+        """Close the step with its label, or labels (n,); NaN is missing. Without ``learn``, only look on."""
 
     @property
     @abstractmethod

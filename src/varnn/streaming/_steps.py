@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
+
 from varnn._types import FloatArray
 from varnn.model.fitted import Fitted
 from varnn.model.intervals import check_levels
@@ -22,18 +24,22 @@ def made_step(model: Fitted, n_series: int | None, workspace: Workspace) -> Step
     return NumpyStep(model, n_series, workspace)
 
 
-def levels_of(interval: float | Sequence[float] | FloatArray) -> Levels:
-    """Read levels of intervals; refuse what is none.
+def levels_of(interval: float | Sequence[float] | FloatArray | None) -> tuple[Levels, bool]:
+    """Read levels of intervals, and whether there may be several; refuse what is none.
 
     Examples
     --------
-    >>> levels_of(0.9), levels_of([0.5, 0.9])
-    ((0.9,), (0.5, 0.9))
+    >>> levels_of(None), levels_of(0.9), levels_of([0.5, 0.9])
+    (((), False), ((0.9,), False), ((0.5, 0.9), True))
     """
-    return _one(interval) if type(interval) is float else tuple(check_levels(interval).tolist())
+    if interval is None:
+        return (), False
+    if type(interval) is float:
+        return _one(interval)
+    return tuple(check_levels(interval).tolist()), isinstance(interval, Sequence | np.ndarray)
 
 
 @lru_cache(maxsize=64)
-def _one(level: float) -> Levels:
+def _one(level: float) -> tuple[Levels, bool]:
     """Read one level, which from row to row is the same."""
-    return tuple(check_levels(level).tolist())
+    return tuple(check_levels(level).tolist()), False

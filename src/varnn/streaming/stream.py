@@ -23,7 +23,7 @@ from varnn.model.expert_weights import known_experts
 from varnn.model.fitted import Fitted, LastRows
 from varnn.model.forecast import Forecast, Forecaster
 from varnn.model.forecast.recent import Recent
-from varnn.model.intervals import Interval, known_calibrator
+from varnn.model.intervals import known_calibrator
 from varnn.monitoring.monitor import Event, Monitor
 from varnn.persistence import model_file
 from varnn.streaming._cell import Workspace
@@ -156,7 +156,7 @@ class Stream:
         float or array of shape (n,)
             In the target's units; with ``interval`` an :class:`~varnn.model.intervals.Interval`.
         """
-        levels = () if interval is None else levels_of(interval)
+        levels, several = levels_of(interval)
         if levels:
             known_calibrator(self.model.calibrator)
         when = None if time is None else later_than(self.last_time, time)
@@ -166,7 +166,7 @@ class Stream:
             model = self.model
             self._advance(inputs_of(x, model.input_names, self._step.shape, model.categories), when, levels)
             if levels:
-                return self._interval(levels, several=isinstance(interval, Sequence | np.ndarray))
+                return self._step.interval(levels, several=several)
             # A fleet's caller gets an array of its own: writing into it must not change the innovation.
             return self._step.answer if self.n_series is None else self._step.answer.copy()
         finally:
@@ -185,19 +185,6 @@ class Stream:
         """Open again what was open: another x, which could not be used, has taken its place."""
         if self._open:
             self._step.advance(self._given, self._time)
-
-    def _interval(self, levels: Levels, *, several: bool) -> Interval:
-        """Give the answer with its bounds: one level loses its axis, and one series too."""
-        lower, upper = self._step.bounds(levels)  # (n, L)
-        if self.n_series is None:
-            answer = self._step.answer
-            return (
-                Interval(answer, lower[0], upper[0])
-                if several
-                else Interval(answer, lower[0, 0], upper[0, 0])
-            )
-        answer = self._step.answer.copy()
-        return Interval(answer, lower, upper) if several else Interval(answer, lower[:, 0], upper[:, 0])
 
     def observe(self, y: Any) -> Any:
         """Take in the label of the last x predicted; NaN or None holds the memory.
