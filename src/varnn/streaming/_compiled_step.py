@@ -143,7 +143,7 @@ class CompiledStep(Step):
         """Give the answer with its bounds, quickly where there is one."""
         if several or self.n_series is not None:
             return super().interval(levels, several=several)
-        return Interval(*self._bounds[0].tolist())
+        return Interval(self.answer, self._bounds[0, 1], self._bounds[0, 2])
 
     @property
     def weights(self) -> DoubleArray:
