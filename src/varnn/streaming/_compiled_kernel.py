@@ -133,7 +133,7 @@ def _predict(
     now[0] = predict_linear(
         seen[:enriched],
         linear,
-        sizes[lay.CHANGES : lay.PERIODS],
+        sizes[lay.CHANGES : lay.OWN],
         sizes[lay.PERIODS :],
         _part(numbers, at, lay.LINEAR),
         _part(numbers, at, lay.LINEAR_WEIGHTS),
@@ -152,13 +152,8 @@ def _predict(
     # The linear part, learning.
     white, change = _part(opened, open_at, lay.LINEAR_WHITE), _part(carried, carried_at, lay.LINEAR_CHANGE)
     phi = np.empty(max(1 + count, open_at[lay.PHI + 1] - open_at[lay.PHI]))
-    whiten(
-        hidden[0, :0],
-        standard,
-        _part(numbers, at, lay.LINEAR_WHITENING).reshape(1 + count, 1 + count),
-        phi[: 1 + count],
-        white,
-    )
+    factor = _part(numbers, at, lay.LINEAR_WHITENING).reshape(1 + count, 1 + count)
+    whiten(hidden[0, :0], standard, factor, 1 + count, phi[: 1 + count], white, white)
     correct(white, change.reshape(1, -1), now[4:5])
     # The members of the network, and their readouts, learning.
     if unit != 0:
@@ -181,7 +176,8 @@ def _predict(
         for column in range(columns):
             row[row_width + 1 - columns + column] = seen[column]
         outputs[member] = advance(row, to_hidden[member], readout[member], bias[member], hidden[member])
-        whiten(hidden[member], joined, whitening[member], phi[:features], whites[member])
+        own = sizes[lay.OWN] if member else features
+        whiten(hidden[member], joined, whitening[member], own, phi[:features], whites[0], whites[member])
         correct(whites[member], changes[member], corrections[member])
     # What each expert says, and all of them together.
     said, believed = _part(opened, open_at, lay.SAID), _part(opened, open_at, lay.BELIEVED)
@@ -311,7 +307,7 @@ def _observe(
     observe_linear(
         label,
         _part(carried, carried_at, lay.LINEAR_STATE),
-        sizes[lay.CHANGES : lay.PERIODS],
+        sizes[lay.CHANGES : lay.OWN],
         part,
         _part(opened, open_at, lay.REGRESSED),
     )

@@ -59,8 +59,9 @@ Float32 = npt.NDArray[np.float32]
     LAGS,
     LINEAR_INPUTS,
     LABELS_KEPT,
+    OWN,  # features that each member whitens by itself
     PERIODS,  # these come last
-) = range(19)
+) = range(20)
 
 # Parts of what a series carries from row to row, in the order of a snapshot.
 (
@@ -140,6 +141,7 @@ def layout_of(model: Fitted) -> Layout:
             tracked,
             {"forward": 0, "zero": 1}.get(pipeline.fill, 2),
             *part.sizes,
+            experts.readout.own,
             *part.periods,
         ],
         np.int64,
