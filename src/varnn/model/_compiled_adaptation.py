@@ -26,8 +26,8 @@ def whiten(
 ) -> None:
     """Bring [hidden regressors 1] to coordinates of unit second moments: (K,) and (F,) -> (S,).
 
-    ``whitening`` is L', upper triangular, and ``phi`` scratch. From ``own`` on, the outcome is that of another
-    member, ``common``.
+    ``whitening`` is L', upper triangular, and ``phi`` scratch. From ``own`` on, the outcome is that of
+    another member, ``common``.
     """
     width = len(hidden)
     phi[:width] = hidden

@@ -77,8 +77,8 @@ class Adaptation:
 
     @cached_property
     def own(self) -> int:
-        """Features, the first ones, that each member whitens by itself; to those after them all do the same."""
-        size = self.gain.shape[1]
+        """Features, the first ones, that each member whitens by itself; those after them, all do alike."""
+        size = int(self.gain.shape[1])
         block = self.whitening[:, size - self.common :, size - self.common :]
         alike = np.allclose(block, block[:1], rtol=1e-6, atol=1e-9 * np.abs(block).max(initial=0.0))
         return size - self.common if alike else size  # files from before have a ridge of each member's own
