@@ -133,7 +133,7 @@ def test_a_second_process_is_refused_by_name(model: VARNNRegressor, folder: Path
     first.kill()
     first.communicate()
     third = begun(folder, "--state", str(tmp_path / "s"))  # what a dead process left does not matter
-    assert b'"seq": 2' in third.communicate(b'{"x": [1, 2]}\n', timeout=30)[0]
+    assert b'"seq":2' in third.communicate(b'{"x": [1, 2]}\n', timeout=30)[0]
 
 
 def test_a_full_disk_ends_the_stream_with_the_last_good_state(

@@ -15,6 +15,7 @@ import math
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from varnn.data.finite import LARGEST
@@ -24,7 +25,7 @@ from varnn.streaming.stream import Stream
 
 LONGEST_NAME = 200  # characters of a series' name, or of a key
 _MOST_LEVELS = 20
-_FIELDS = {"series", "x", "y", "time", "interval", "seq", "key"}
+FIELDS = {"series", "x", "y", "time", "interval", "seq", "key"}
 _NUMBERS = {int, float, type(None)}  # not bool, which Python takes for a number
 
 
@@ -36,6 +37,8 @@ def check_name(message: Mapping[str, Any]) -> None:
     >>> check_name({"series": "a"})
     """
     name = message.get("series")
+    if type(name) is str and len(name) <= LONGEST_NAME:
+        return
     if type(name) not in (str, int, type(None)) or len(str(name)[: LONGEST_NAME + 1]) > LONGEST_NAME:
         raise DataError(
             f"series must be a text of at most {LONGEST_NAME} characters, a whole number, or left out; "
@@ -54,9 +57,10 @@ def check(message: Mapping[str, Any], texts: Collection[str] = ()) -> None:
     ...
     varnn.errors.DataError: x must hold numbers only, by name or as a list; got [True].
     """
-    for unknown in message.keys() - _FIELDS:  # what else a program has to say is no matter
-        if meant := _meant(unknown):
-            raise DataError(f"a message has no field {shown(unknown)}. Did you mean {meant!r}?")
+    if not message.keys() <= FIELDS:  # what else a program has to say is no matter
+        for unknown in message.keys() - FIELDS:
+            if meant := _meant(unknown):
+                raise DataError(f"a message has no field {shown(unknown)}. Did you mean {meant!r}?")
     if "x" not in message and "y" not in message:
         raise DataError("a message must be an object with 'x', 'y' or both.")
     if "x" in message:
@@ -83,7 +87,7 @@ def check(message: Mapping[str, Any], texts: Collection[str] = ()) -> None:
 @lru_cache(maxsize=1000)
 def _meant(name: str) -> str | None:
     """Field that a misspelt name stands for: a label in "Y" would be lost without a word."""
-    close = get_close_matches(name.lower(), _FIELDS, n=1, cutoff=0.8)
+    close = get_close_matches(name.lower(), FIELDS, n=1, cutoff=0.8)
     return close[0] if close else None
 
 
@@ -116,10 +120,11 @@ def name_of(message: Mapping[str, Any]) -> str:
     >>> name_of({"series": 1}), name_of({"series": "1"}), name_of({})
     ('1', '"1"', 'null')
     """
-    return json.dumps(message.get("series"))
+    name = message.get("series")
+    return encode_basestring_ascii(name) if type(name) is str else json.dumps(name)
 
 
 def _finite(value: Any) -> Any:
-    if isinstance(value, list):
+    if type(value) is list:
         return [_finite(one) for one in value]
     return value if math.isfinite(value) else None
