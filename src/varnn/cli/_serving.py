@@ -11,7 +11,7 @@ from varnn.streaming.store import Store
 
 
 def serve(store: Store, lines: Lines, signals: Signals, stats: float | None) -> None:
-    """Answer groups of lines until there are no more, or a signal asks for the end; each is kept, then sent."""
+    """Answer groups of lines, until a signal asks for the end; answers are kept, then sent."""
     counters = Counters()
     for group in lines.groups(stats):
         begun, answers, errors = time.perf_counter(), [], 0

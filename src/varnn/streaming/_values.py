@@ -147,7 +147,7 @@ def later_than(last: np.datetime64 | None, time: Any) -> np.datetime64:
     when = timestamp(time)
     if last is None:
         return when
-    now, before = when.item(), last.item()
+    now, before = _plain(when), _plain(last)
     if type(now) is not datetime or type(before) is not datetime:  # finer than microseconds, or far from ours
         is_later, is_near = bool(when > last), bool(when - last <= np.timedelta64(_FARTHEST))
     else:  # Python's own are compared in a fifth of the time
@@ -163,6 +163,12 @@ def later_than(last: np.datetime64 | None, time: Any) -> np.datetime64:
             f"{last}. Correct it: all rows until then would be refused."
         )
     return when
+
+
+@lru_cache(maxsize=1000)  # a row's time is the last one of the next row, and that of other series
+def _plain(when: np.datetime64) -> Any:
+    """A time as a ``datetime``; as a number where Python has none, or it is finer than microseconds."""
+    return when.item()
 
 
 def _refuse_huge(values: npt.NDArray[Any]) -> None:

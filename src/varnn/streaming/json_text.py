@@ -1,8 +1,9 @@
 """JSON text -> plain values -> JSON text, by orjson where it is installed (``varnn[fast]``).
 
-Lines of a stream are read and written in a sixth of the time then. Both ways take the same texts for the same
-values. What orjson refuses, the standard library reads: NaN, numbers without end, halves of characters
-(``"\\ud800"``). It alone says what is wrong with a text, and keeps whole numbers of more than 64 bits whole.
+Lines of a stream are read in a sixth of the time then, and written in a tenth. Both ways take the same texts
+for the same values. What orjson refuses, the standard library reads: NaN, numbers without end, and halves of
+characters (of a surrogate pair). It alone says what is wrong with a text, and it keeps whole numbers of more
+than 64 bits whole.
 
 What is written has no spaces, and characters as they are, in UTF-8; with half of one in it, in ASCII. The two
 write some very small numbers differently (1e-07, 1e-7), which are the same numbers.
@@ -11,10 +12,11 @@ write some very small numbers differently (1e-07, 1e-7), which are the same numb
 import json
 from typing import Any
 
+fast: Any
 try:
     import orjson as fast
 except ImportError:
-    fast = None  # type: ignore[assignment]
+    fast = None
 
 _compact: dict[str, Any] = {"allow_nan": False, "separators": (",", ":")}
 _encode = json.JSONEncoder(ensure_ascii=False, **_compact).encode
@@ -50,7 +52,8 @@ def write(value: Any) -> bytes:
     """
     if fast is not None:
         try:
-            return fast.dumps(value)
+            text: bytes = fast.dumps(value)
+            return text
         except TypeError:  # half a character, or a whole number of more than 64 bits
             pass
     try:

@@ -257,10 +257,12 @@ class Store:
             check(message, self.streams.model.categories)
             name = name_of(message)
             known = self._look_up(name)
-            key = self._checked_key(message)
-            if known is not None and (again := self._again(known, message, key)) is not None:
-                return again
-            seq = self._next(known, message)
+            key, seq = None, 1 if known is None else known.seq + 1
+            if "seq" in message or "key" in message:
+                key = self._checked_key(message)
+                if known is not None and (again := self._again(known, message, key)) is not None:
+                    return again
+                _check_next(seq, message)
             if known is None and self.n_series >= self._most_series:
                 raise DataError(
                     f"{self._most_series} series are here, and that is the limit; "
@@ -328,13 +330,6 @@ class Store:
         if seq is not None and (type(seq) is not int or not 0 < seq < 2**62):
             raise DataError(f"seq must be a whole number from 1 to 2^62; got {shown(seq)}.")
         return None if key is None else json.dumps(key)  # ASCII: not all that Python takes for text is text
-
-    def _next(self, known: Known | None, message: Mapping[str, Any]) -> int:
-        coming = 1 if known is None else known.seq + 1
-        seq = message.get("seq", coming)
-        if seq not in (None, coming):
-            raise DataError(f"the next message of this series has seq {coming}; got {seq}. Go on from there.")
-        return coming
 
     def _again(self, known: Known, message: Mapping[str, Any], key: str | None) -> Reply | None:
         """Answer of a message that was answered before; None if it is a new one."""
@@ -493,13 +488,19 @@ def _nothing() -> Group:
     return Group({}, [], [], [], {})
 
 
+def _check_next(coming: int, message: Mapping[str, Any]) -> None:
+    seq = message.get("seq", coming)
+    if seq not in (None, coming):
+        raise DataError(f"the next message of this series has seq {coming}; got {seq}. Go on from there.")
+
+
 def _text_of(message: dict[str, Any], text: str | bytes | None) -> str:
-    """A message as it is kept: as it came, if that is at hand and can be read again, however deep in calls."""
+    """A message as it is kept, one line: as it came, if that is at hand and is not nested for nothing."""
     if isinstance(text, bytes):
         text = text.decode()
     if text is None or text.count("[") + text.count("{") > _MOST_BRACKETS:
         return write(_of_use(message)).decode()
-    return text
+    return text.replace("\n", " ")  # between values; within a text it is written \\n
 
 
 def _of_use(message: dict[str, Any]) -> dict[str, Any]:
