@@ -108,7 +108,7 @@ def test_malformed_lines_are_answered_alike(model: VARNNRegressor, tmp_path: Pat
     found = {}
     for name in WAYS:
         with read_by(name), Store(model, tmp_path / name) as store, np.errstate(all="ignore"):
-            found[name] = [_serving._answer(line, number, store) for number, line in enumerate(lines, 1)]
+            found[name] = [_serving.answer_line(line, number, store) for number, line in enumerate(lines, 1)]
     for line, one, other in zip(lines, *found.values(), strict=True):
         assert (json.loads(one[0]), one[1]) == (json.loads(other[0]), other[1]), line
 
@@ -125,7 +125,7 @@ def test_a_state_goes_on_with_the_other_library(
     lines[7] = b'{"series": "\\u00fc", "x": [NaN, 0.1000000000000000055511151231257827], "y": null, "seq": 8}'
 
     def answered(store: Store, some: list[bytes]) -> list[bytes]:
-        answers = [_serving._answer(line, 1, store)[0] for line in some]
+        answers = [_serving.answer_line(line, 1, store)[0] for line in some]
         store.commit()
         return answers
 

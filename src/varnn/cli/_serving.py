@@ -20,7 +20,7 @@ def serve(store: Store, lines: Lines, signals: Signals, stats: float | None) -> 
                 break
             counters.lines += 1
             if line and not line.isspace():
-                answer, wrong = _answer(line, counters.lines, store)
+                answer, wrong = answer_line(line, counters.lines, store)
                 errors += wrong
                 answers.append(answer)
         store.commit()
@@ -35,7 +35,7 @@ def serve(store: Store, lines: Lines, signals: Signals, stats: float | None) -> 
             return
 
 
-def _answer(line: bytes, number: int, store: Store) -> tuple[bytes, int]:
+def answer_line(line: bytes, number: int, store: Store) -> tuple[bytes, int]:
     """Answer a line, as JSON, and count the errors."""
     if line is TOO_LONG:
         return _refused(f"line {number} is longer than --longest-line, and was passed over")

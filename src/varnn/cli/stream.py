@@ -2,8 +2,8 @@
 
 ::
 
-    {"series": "a", "x": {"heat": 20.5}}             -> {"series": "a", "prediction": 61.2}
-    {"series": "a", "y": 60.0}                       -> {"series": "a", "innovation": -1.2}
+    {"series": "a", "x": {"heat": 20.5}}             -> {"series":"a","prediction":61.2}
+    {"series": "a", "y": 60.0}                       -> {"series":"a","innovation":-1.2}
     {"series": "a", "x": {"heat": 20.9}, "y": 63.0}  -> both, in that order, on one line
 
 ``"interval": 0.9`` beside ``x`` adds ``lower`` and ``upper``. A model that sees the time of day or week
