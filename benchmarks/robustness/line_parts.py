@@ -1,7 +1,7 @@
 """What a line of a stream takes beside the model's own step, part by part.
 
 A line has 26 inputs by name, a time and a label. All is timed in turn, and the best round counts. What the
-model takes is a step with inputs, time and label read already; the rest of a whole line is everything else.
+model takes is a step with an array of inputs, and without a time; the rest of a whole line is everything else.
 """
 
 import json
@@ -68,7 +68,7 @@ def _work(model: VARNNRegressor, sent: list[bytes]) -> dict[str, Callable[[], No
     messages = [json_text.read(line) for line in sent]
     answer = {"series": "a", "seq": 12345, "prediction": 0.1234567890123, "innovation": -1.234567890123}
     names, live = model.fitted_.input_names, model.stream()
-    read = [(np.array(list(one["x"].values())), np.datetime64(one["time"]), one["y"]) for one in messages]
+    read = [(np.array(list(one["x"].values())), one["y"]) for one in messages]
 
     def checked() -> None:
         for one in messages:
@@ -81,7 +81,7 @@ def _work(model: VARNNRegressor, sent: list[bytes]) -> dict[str, Callable[[], No
             last = later_than(last, one["time"])
 
     def step() -> None:
-        for x, _, y in read:
+        for x, y in read:
             live.predict(x)
             live.observe(y)
 

@@ -9,6 +9,8 @@ import pytest
 
 from benchmarks.robustness import durability
 from benchmarks.robustness.kills import Killed, _compare, lines_for, lines_needed, summed_up
+from benchmarks.robustness.line_parts import parts
+from varnn.streaming import json_text
 from varnn.streaming.store import Store
 
 
@@ -77,3 +79,16 @@ def test_the_committed_figures_are_those_of_the_page() -> None:
     store = json.loads((root / "benchmarks" / "results" / "store.json").read_text())
     for row in store["speed"]:
         assert f"{row['lines a second']:,.0f}" in page
+
+
+def test_the_parts_of_a_line_are_timed_by_each_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = json_text.fast
+    rows = parts(rounds=1, lines=30)
+    assert json_text.fast is before
+    assert len(rows) == 10 * len({row["JSON by"] for row in rows})
+    seconds = {row["part"]: row["us a line"] for row in rows if row["JSON by"] == "standard library"}
+    for part in ("read", "check", "inputs by name", "time", "write", "the model's step"):
+        assert 0 < seconds[part] < seconds["whole line"]

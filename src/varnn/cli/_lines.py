@@ -116,7 +116,7 @@ class Lines:
         if not self._signals.wait(self._file, seconds=seconds):
             return None
         block = os.read(self._file, _BLOCK)
-        if len(block) < _BLOCK:
+        if len(block) < _BLOCK or sys.platform == "win32":  # where it cannot be told whether there is more
             return block
         blocks, size = [block], len(block)
         while size < _TOGETHER and self._signals.wait(self._file, seconds=0):
@@ -143,7 +143,8 @@ def _widen(file: int) -> None:
     """Let a pipe hold more than its 64 kB, where the system can: a commit is for all lines that are there."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):  # no pipe, or more than the system grants
-            fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _TOGETHER)
+            if fcntl.fcntl(file, fcntl.F_GETPIPE_SZ) < _TOGETHER:
+                fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _TOGETHER)
 
 
 def send(text: bytes, signals: Signals) -> None:

@@ -21,11 +21,13 @@ from typing import Any
 from varnn.data.finite import LARGEST
 from varnn.data.rules import shown
 from varnn.errors import DataError
+from varnn.streaming.json_text import write
 from varnn.streaming.stream import Stream
 
 LONGEST_NAME = 200  # characters of a series' name, or of a key
 _MOST_LEVELS = 20
-FIELDS = {"series", "x", "y", "time", "interval", "seq", "key"}
+_FIELDS = {"series", "x", "y", "time", "interval", "seq", "key"}
+_MOST_BRACKETS = 50  # of a message that is kept as it came: what is nested takes a call each to read
 _NUMBERS = {int, float, type(None)}  # not bool, which Python takes for a number
 
 
@@ -57,8 +59,8 @@ def check(message: Mapping[str, Any], texts: Collection[str] = ()) -> None:
     ...
     varnn.errors.DataError: x must hold numbers only, by name or as a list; got [True].
     """
-    if not message.keys() <= FIELDS:  # what else a program has to say is no matter
-        for unknown in message.keys() - FIELDS:
+    if not message.keys() <= _FIELDS:  # what else a program has to say is no matter
+        for unknown in message.keys() - _FIELDS:
             if meant := _meant(unknown):
                 raise DataError(f"a message has no field {shown(unknown)}. Did you mean {meant!r}?")
     if "x" not in message and "y" not in message:
@@ -87,7 +89,7 @@ def check(message: Mapping[str, Any], texts: Collection[str] = ()) -> None:
 @lru_cache(maxsize=1000)
 def _meant(name: str) -> str | None:
     """Field that a misspelt name stands for: a label in "Y" would be lost without a word."""
-    close = get_close_matches(name.lower(), FIELDS, n=1, cutoff=0.8)
+    close = get_close_matches(name.lower(), _FIELDS, n=1, cutoff=0.8)
     return close[0] if close else None
 
 
@@ -122,6 +124,32 @@ def name_of(message: Mapping[str, Any]) -> str:
     """
     name = message.get("series")
     return encode_basestring_ascii(name) if type(name) is str else json.dumps(name)
+
+
+def kept_text(message: dict[str, Any], text: str | bytes | None) -> str:
+    """A message that was taken, to be kept as one line: as it came, if that is at hand and is not nested.
+
+    Examples
+    --------
+    >>> kept_text({"x": [1.0], "other": 5}, None)
+    '{"x":[1.0]}'
+    """
+    if isinstance(text, bytes):
+        text = text.decode()
+    if text is None or text.count("[") + text.count("{") > _MOST_BRACKETS:
+        return write(of_use(message)).decode()
+    return text.replace("\n", " ")  # it stands between values: within a text it is written as two characters
+
+
+def of_use(message: dict[str, Any]) -> dict[str, Any]:
+    """A message that was taken, without what else it holds: that may be nested beyond reading it again.
+
+    Examples
+    --------
+    >>> of_use({"x": [1.0], "other": [[[[]]]]})
+    {'x': [1.0]}
+    """
+    return {name: value for name, value in message.items() if name in _FIELDS}
 
 
 def _finite(value: Any) -> Any:

@@ -35,7 +35,7 @@ from varnn.streaming._journal import Answer, Entry, Group, Journal, Known, State
 from varnn.streaming.by_name import Streams
 from varnn.streaming.json_text import read, write
 from varnn.streaming.linked import LinkedStreams
-from varnn.streaming.messages import FIELDS, LONGEST_NAME, check, check_name, name_of, respond
+from varnn.streaming.messages import LONGEST_NAME, check, check_name, kept_text, name_of, of_use, respond
 from varnn.streaming.stream import Stream
 
 EVERY = 500  # messages of a series between two states of it
@@ -43,7 +43,6 @@ _REPLAYED = 32  # messages that are sooner done again than a state is written an
 _MOST_ON_DISK, _MOST_IN_MEMORY = 100_000, 10_000  # series
 _LONGEST_ERROR = 500  # characters
 _LEAST_NOTED = 20_000  # characters of messages that take as long to write as a small state
-_MOST_BRACKETS = 50  # of a message that is kept as it came: nested ones take a call each to read
 _DUE = 1 << 60  # messages: a state is kept with the next commit
 _ALL = 0  # scope of series that are linked
 
@@ -134,6 +133,7 @@ class Store:
         self._new: dict[tuple[int, int | str], str] = {}  # answers of the group, by number and by key
         self._journal: Journal | None = None
         self._guard = Guard()
+        self._acquire, self._release = self._guard.acquire, self._guard.release
         self.n_series = 0
         if path is not None:
             self._open(Path(path), fitted.fingerprint, synchronous=synchronous)
@@ -166,16 +166,16 @@ class Store:
         """As :meth:`answer`, with the answer's JSON as it is kept: to be sent as it is, now and again."""
         if not isinstance(message, dict):
             return Reply({"error": "a message must be an object with 'x', 'y' or both."})
-        if not self._guard.acquire(blocking=False):  # not `with`: that takes four times as long
+        if not self._acquire(False):  # not `with`: that takes four times as long
             raise self._guard.error()
         try:
             taken: list[dict[str, Any]] = []
             reply = self._answer(message, taken, text)
             if taken and self._linked and self._journal is not None:
-                self._note_line(f"[[{_text_of(message, text)}], null]", 1)
+                self._note_line(f"[[{kept_text(message, text)}], null]", 1)
             return reply
         finally:
-            self._guard.release()
+            self._release()
 
     def answer_all(self, messages: Sequence[Any]) -> dict[str, Any] | list[dict[str, Any]]:
         """Answer the messages of one list: of linked series, the rows of one time step and no others."""
@@ -199,7 +199,7 @@ class Store:
         if taken and self._journal is not None:
             # Who asked matters, also of those that could not be answered.
             asked = [name_of(one) for one in asking]
-            self._note_line(write([[_of_use(one) for one in taken], asked]).decode(), len(taken))
+            self._note_line(write([[of_use(one) for one in taken], asked]).decode(), len(taken))
         return answers
 
     def commit(self) -> None:
@@ -291,7 +291,7 @@ class Store:
         answer["seq"] = seq
         answer |= found
         if not self._linked:
-            self._note(known.id, seq, _text_of(message, text), 1)
+            self._note(known.id, seq, kept_text(message, text), 1)
         kept = write(answer).decode()
         self._keep(name, known, key, kept)
         return Reply(answer, kept)
@@ -492,17 +492,3 @@ def _check_next(coming: int, message: Mapping[str, Any]) -> None:
     seq = message.get("seq", coming)
     if seq not in (None, coming):
         raise DataError(f"the next message of this series has seq {coming}; got {seq}. Go on from there.")
-
-
-def _text_of(message: dict[str, Any], text: str | bytes | None) -> str:
-    """A message as it is kept, one line: as it came, if that is at hand and is not nested for nothing."""
-    if isinstance(text, bytes):
-        text = text.decode()
-    if text is None or text.count("[") + text.count("{") > _MOST_BRACKETS:
-        return write(_of_use(message)).decode()
-    return text.replace("\n", " ")  # between values; within a text it is written \\n
-
-
-def _of_use(message: dict[str, Any]) -> dict[str, Any]:
-    """A message that was taken without what else it holds, which may be nested beyond reading."""
-    return {name: value for name, value in message.items() if name in FIELDS}
