@@ -1,7 +1,8 @@
 """What a line of a stream takes beside the model's own step, part by part.
 
 A line has 26 inputs by name, a time and a label. All is timed in turn, and the best round counts. What the
-model takes is a step with an array of inputs, and without a time; the rest of a whole line is everything else.
+model takes is a step with an array of inputs, and without a time; the rest of a whole line is everything
+else.
 """
 
 import json
