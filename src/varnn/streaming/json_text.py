@@ -12,11 +12,11 @@ write some very small numbers differently (1e-07, 1e-7), which are the same numb
 import json
 from typing import Any
 
-fast: Any
 try:
-    import orjson as fast
+    import orjson
 except ImportError:
-    fast = None
+    orjson = None
+fast: Any = orjson
 
 _compact: dict[str, Any] = {"allow_nan": False, "separators": (",", ":")}
 _encode = json.JSONEncoder(ensure_ascii=False, **_compact).encode
