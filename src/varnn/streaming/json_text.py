@@ -10,13 +10,13 @@ write some very small numbers differently (1e-07, 1e-7), which are the same numb
 """
 
 import json
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
-try:
-    import orjson
-except ImportError:
-    orjson = None
-fast: Any = orjson
+fast: Any = None
+with suppress(ImportError):
+    fast = import_module("orjson")
 
 _compact: dict[str, Any] = {"allow_nan": False, "separators": (",", ":")}
 _encode = json.JSONEncoder(ensure_ascii=False, **_compact).encode
