@@ -19,6 +19,22 @@ _EPOCH = datetime(1970, 1, 1)
 _DAY = 86_400_000_000  # microseconds
 
 
+# Microseconds in a tick of each unit, as a fraction; and how many are surely neither overflow nor NaT.
+_TICKS = {
+    np.dtype(f"datetime64[{unit}]"): fraction
+    for unit, fraction in {
+        "ns": (1, 1000),
+        "us": (1, 1),
+        "ms": (1000, 1),
+        "s": (10**6, 1),
+        "m": (60 * 10**6, 1),
+        "h": (3600 * 10**6, 1),
+        "D": (_DAY, 1),
+    }.items()
+}
+_FAR_OFF = 1 << 62
+
+
 def timestamp(value: Any) -> np.datetime64:
     """Read a single time; refuse what is none.
 
@@ -112,6 +128,10 @@ def _of_numpy(value: Any) -> np.datetime64:
     if value.shape != () or value.dtype.kind != "M":
         raise ValueError
     one = np.datetime64(value[()])
+    over, under = _TICKS.get(one.dtype, (0, 1))
+    ticks, rest = divmod(int(one.view(np.int64)) * over, under)
+    if over and not rest and abs(ticks) < _FAR_OFF:  # nearly always, in a third of the time
+        return np.datetime64(ticks, "us")
     found: np.datetime64 = one.astype("datetime64[us]")
     unit, count = np.datetime_data(one.dtype)
     if unit in ("ns", "ps", "fs", "as"):

@@ -71,9 +71,12 @@ class Adaptation:
     common: int = 0
 
     @cached_property
-    def whitening(self) -> DoubleArray:
-        """L of each member, lower triangular, with G^-1 = L L': (E, F + 1, F + 1)."""
-        return np.asarray(np.linalg.cholesky(self.gain))
+    def whitening(self) -> npt.NDArray[np.float32]:
+        """L of each member, lower triangular, with G^-1 = L L': (E, F + 1, F + 1).
+
+        In single precision: to read it is what a step takes longest for, and any other L does as well.
+        """
+        return np.linalg.cholesky(self.gain).astype(np.float32)
 
     @cached_property
     def own(self) -> int:
@@ -128,6 +131,7 @@ class Adapter:
         self._members = members
         self._features = np.ones((members, n_series, size))
         self._white = np.zeros_like(self._features)  # z
+        self._factor = adaptation.whitening.astype(np.float64)
         self._outputs = np.zeros((members, n_series))
         self._corrections = np.zeros(self.change.shape[:-1])  # (R, E, n)
 
@@ -143,7 +147,7 @@ class Adapter:
 
     def _whiten(self) -> None:
         """Compute z of the features."""
-        factor, own = self.adaptation.whitening, self.adaptation.own
+        factor, own = self._factor, self.adaptation.own
         if own == factor.shape[1]:
             np.matmul(self._features, factor, out=self._white)
             return
@@ -198,7 +202,7 @@ class Adapter:
         labels = np.where(known, targets, 0.0)
         phi = np.ones((*features.shape[:-1], features.shape[-1] + 1))
         phi[..., :-1] = features
-        white = phi @ self.adaptation.whitening[:, None]  # z
+        white = phi @ self._factor[:, None]  # z
         products = white @ white.swapaxes(-1, -2)  # (E, n, B, B): z_t' z_j
         sizes = np.diagonal(products, axis1=-2, axis2=-1)
         kept, left = _fading(known, LEAK)
