@@ -54,6 +54,11 @@ def timestamp(value: Any) -> np.datetime64:
     varnn.errors.DataError: time must be a timestamp such as '2026-11-15T07:30' or a datetime; got 'now'.
     """
     found = None
+    if type(value) is np.datetime64:  # in a third of the time, for nearly all of them
+        over, under = _TICKS.get(value.dtype, (0, 1))
+        ticks, rest = divmod(int(value.view(np.int64)) * over, under)
+        if over and not rest and abs(ticks) < _FAR_OFF:
+            return np.datetime64(ticks, "us")
     try:
         if isinstance(value, str):
             found = _of_text(value)
@@ -128,10 +133,6 @@ def _of_numpy(value: Any) -> np.datetime64:
     if value.shape != () or value.dtype.kind != "M":
         raise ValueError
     one = np.datetime64(value[()])
-    over, under = _TICKS.get(one.dtype, (0, 1))
-    ticks, rest = divmod(int(one.view(np.int64)) * over, under)
-    if over and not rest and abs(ticks) < _FAR_OFF:  # nearly always, in a third of the time
-        return np.datetime64(ticks, "us")
     found: np.datetime64 = one.astype("datetime64[us]")
     unit, count = np.datetime_data(one.dtype)
     if unit in ("ns", "ps", "fs", "as"):
