@@ -31,6 +31,7 @@ References
 .. [3] B. Widrow and S. D. Stearns, "Adaptive Signal Processing", Prentice Hall, 1985.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,6 +45,7 @@ from varnn.network import compiled_code
 
 LEAST_FORGETTING = 0.9  # a memory of ten rows
 LEAK = 0.9998  # what was learnt from a row fades over five thousand
+_LEAK = np.array(LEAK)
 BOUND = 5.0  # errors beyond so many standard deviations count as so many
 _ROWS_AT_ONCE = 32  # that are gone through together: fewer take longer, and more too
 _RIDGE = 1e-3  # on the second moments, relative to their mean: some features are hardly ever there
@@ -86,6 +88,26 @@ class Adaptation:
         alike = np.allclose(block, block[:1], rtol=1e-6, atol=1e-9 * np.abs(block).max(initial=0.0))
         return size - self.common if alike else size  # files from before have a ridge of each member's own
 
+    @cached_property
+    def factor(self) -> DoubleArray:
+        """L of each member as products want it, in double precision: once for all who adapt by it."""
+        return self.whitening.astype(np.float64)
+
+    @cached_property
+    def whitened_apart(self) -> int:
+        """Columns of L, the first ones, that differ between members: none where there is only one."""
+        return self.own if len(self.gain) > 1 else 0
+
+    @cached_property
+    def own_factor(self) -> DoubleArray:
+        """Those columns: (E, F + 1, own)."""
+        return np.ascontiguousarray(self.factor[:, :, : self.whitened_apart])
+
+    @cached_property
+    def common_factor(self) -> DoubleArray:
+        """The other columns, less the rows in which they are zero."""
+        return np.ascontiguousarray(self.factor[0, self.whitened_apart :, self.whitened_apart :])
+
     @property
     def bound(self) -> float:
         """Size of an error that larger ones count as."""
@@ -127,52 +149,74 @@ class Adapter:
         self.adaptation = adaptation
         self.change = np.zeros((len(adaptation.forgetting), members, n_series, size))  # c
         self._steps = 1 - np.array(adaptation.forgetting)[:, None, None]  # s: (R, 1, 1)
-        self._bound = adaptation.bound
-        self._members = members
+        self._inverse = 1 / self._steps
+        self._bound, self._lowest = np.array(adaptation.bound), np.array(-adaptation.bound)
         self._features = np.ones((members, n_series, size))
-        self._white = np.zeros_like(self._features)  # z
-        self._factor = adaptation.whitening.astype(np.float64)
-        self._outputs = np.zeros((members, n_series))
+        white = np.zeros_like(self._features)
+        self._white = white[None]  # z: (1, E, n, F + 1)
+        self._news = np.zeros_like(self.change)
+        self._outputs = np.zeros((1, members, n_series))
         self._corrections = np.zeros(self.change.shape[:-1])  # (R, E, n)
+        self._shares = np.full(members, 1 / members)
+        # Views of these, made once, as a row takes as long as the calls to NumPy it makes.
+        own = adaptation.whitened_apart
+        self._seen_alike = self._features[0, :, own:]
+        self._own_white, self._white_alike = white[:, :, :own], white[:, :, own:]
+        self._change_row, self._white_row = self.change[..., None, :], self._white[..., None, :]
+        self._white_column = self._white[..., None]
+        self._corrections_column = self._corrections[..., None, None]
 
-    # A row takes as long as the calls to NumPy it makes: hence minimum, maximum and add.reduce, which are
-    # several times quicker on a few numbers than clip, mean and sum, and give the same.
-    def correct(self, features: npt.NDArray[Any], outputs: npt.NDArray[Any]) -> DoubleArray:
-        """Compute what to add to the mean output: features (E, n, F), outputs (E, n) -> (R, n)."""
-        self._features[:, :, :-1] = features
+    # Hence also: products instead of sums, which are quicker on a few numbers; arrays of no axes where there
+    # would be a number; and what is of one shape, as NumPy takes twice as long to find a common one.
+    def correct(
+        self, features: npt.NDArray[Any], outputs: npt.NDArray[Any], common: DoubleArray | None = None
+    ) -> DoubleArray:
+        """Compute what to add to the mean output.
+
+        Parameters
+        ----------
+        features : array of shape (E, n, F)
+            Without those that members have in common, if these are given.
+        outputs : array of shape (E, n)
+        common : array of shape (n, any) or None, default=None
+            Features that all members have in common.
+
+        Returns
+        -------
+        array of shape (R, n)
+        """
+        width = features.shape[2]
+        self._features[:, :, :width] = features
+        if common is not None:
+            self._features[:, :, width:-1] = common
         self._outputs[...] = outputs
         self._whiten()
-        np.add.reduce(self._white * self.change, axis=-1, out=self._corrections)
-        return np.asarray(np.add.reduce(self._corrections, axis=1) / self._members)
+        np.matmul(self._change_row, self._white_column, out=self._corrections_column)
+        return np.asarray(self._shares.dot(self._corrections))
 
     def _whiten(self) -> None:
         """Compute z of the features."""
-        factor, own = self._factor, self.adaptation.own
-        if own == factor.shape[1]:
-            np.matmul(self._features, factor, out=self._white)
-            return
-        np.matmul(self._features, factor[:, :, :own], out=self._white[:, :, :own])
-        self._white[:, :, own:] = self._features[0, :, own:] @ factor[0, own:, own:]
+        how = self.adaptation
+        if how.whitened_apart:
+            np.matmul(self._features, how.own_factor, out=self._own_white)
+        if how.whitened_apart < how.gain.shape[1]:
+            self._white_alike[...] = self._seen_alike.dot(how.common_factor)
 
     def learn(self, targets: npt.NDArray[Any]) -> None:
         """Learn from the targets (n,) of the rows last corrected; NaN teaches nothing."""
-        missing = np.isnan(targets)
-        steps: Any = self._steps
-        leak: Any = LEAK
-        if missing.any():
-            if missing.all():
+        errors = targets[None, None] - self._outputs - self._corrections
+        leak: Any = _LEAK
+        if math.isnan(targets.dot(targets)):  # one of them is: quicker than to look at each
+            known = ~np.isnan(targets)
+            if not known.any():
                 return
-            known = ~missing
-            steps, targets, leak = (
-                steps * known,
-                np.where(known, targets, 0),
-                np.where(known, leak, 1)[:, None],
-            )
-        errors = targets - self._outputs - self._corrections
-        errors = np.minimum(np.maximum(errors, -self._bound), self._bound)
-        sizes = np.add.reduce(np.square(self._white), axis=-1)  # z' z
+            errors, leak = np.where(known, errors, 0.0), np.where(known, LEAK, 1.0)[:, None]
+        np.minimum(np.maximum(errors, self._lowest, out=errors), self._bound, out=errors)
+        sizes = np.matmul(self._white_row, self._white_column)[..., 0, 0]  # z' z
+        rates = errors / (self._inverse + sizes)  # s e / (1 + s z' z)
+        np.multiply(rates[..., None], self._white, out=self._news)
         self.change *= leak
-        self.change += (steps * errors / (1 + steps * sizes))[..., None] * self._white
+        self.change += self._news
 
     def follow(
         self,
@@ -202,7 +246,7 @@ class Adapter:
         labels = np.where(known, targets, 0.0)
         phi = np.ones((*features.shape[:-1], features.shape[-1] + 1))
         phi[..., :-1] = features
-        white = phi @ self._factor[:, None]  # z
+        white = phi @ self.adaptation.factor[:, None]  # z
         products = white @ white.swapaxes(-1, -2)  # (E, n, B, B): z_t' z_j
         sizes = np.diagonal(products, axis1=-2, axis2=-1)
         kept, left = _fading(known, LEAK)

@@ -38,6 +38,7 @@ LINEAR_FORGETTING = (0.999,)
 MOST_JOINED = 160  # regressors that the readout sees beside the hidden layer: more would take long
 NEVER = 1e60  # deviation of a regressor that did not change in training: it stays at zero
 FARTHEST = 10.0  # deviations of a regressor from its mean: what is farther counts as so far
+_LOWEST, _HIGHEST = np.array(-FARTHEST), np.array(FARTHEST)  # quicker to compare with than numbers
 
 PERSISTENCE, SEASONAL_PERSISTENCE = "persistence", "seasonal persistence"
 LINEAR, LINEAR_LEARNING = "linear part", "linear part, learning"
@@ -91,9 +92,11 @@ class Experts:
 
     def standardised(self, regressors: DoubleArray) -> DoubleArray:
         """Bring regressors of the linear part to deviations from their means: (n, F)."""
-        found = (regressors - self.centre) / self.deviation
-        np.maximum(found, -FARTHEST, out=found)
-        np.minimum(found, FARTHEST, out=found)
+        # As rows of a matrix: NumPy takes twice as long where the number of axes differs.
+        found = regressors - self.centre[None]
+        found /= self.deviation[None]
+        np.maximum(found, _LOWEST, out=found)
+        np.minimum(found, _HIGHEST, out=found)
         return np.asarray(found)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -200,6 +203,9 @@ class LiveExperts:
         self.aggregator = Aggregator(experts.prior, experts.noise, n_series)
         # What the network says where it has nothing to add to the linear part.
         self._nothing = -scaling.target_offset / scaling.target_scale
+        self._nothing_to_add = np.full((1, n_series), self._nothing)
+        members = len(experts.readout.gain)
+        self._shares = np.full(members, 1 / members)
 
     def predict(
         self,
@@ -209,15 +215,14 @@ class LiveExperts:
         inputs: npt.NDArray[Any],
     ) -> DoubleArray:
         """Predict one row of each series: hidden (E, n, K), outputs (E, n), scaled inputs (n, P) -> (n,)."""
-        standard = self._standard(linear)
+        standard, unit = self._standard(linear), self.experts.unit
         followed = None
         if self.linear is not None:
-            nothing = np.full((1, len(standard)), self._nothing)
-            followed = self.linear.correct(standard[None], nothing)[0]
+            followed = self.linear.correct(standard[None], self._nothing_to_add)[0]
         outputs = outputs.astype(np.float64)
-        learnt = self.readout.correct(read_by_readout(hidden, standard, self.experts.unit), outputs)
-        grown = self._grown(inputs, standard)
-        said = self._said(linear, followed, np.add.reduce(outputs, axis=0) / len(outputs), learnt, grown)
+        learnt = self.readout.correct(hidden, outputs, standard * unit if unit else None)
+        mean = self._shares.dot(outputs)
+        said = self._said(linear, followed, mean, learnt, self._grown(inputs, standard))
         return np.asarray(linear.predictions + self.aggregator.combine(said) + linear.doubt)
 
     def learn(self, targets: npt.NDArray[Any], residuals: DoubleArray) -> None:
@@ -304,15 +309,24 @@ class LiveExperts:
         grown : list of arrays of shape (n,)
             What the trees say, if there are any.
         """
-        columns = []
+        said = np.empty((len(mean), len(self.experts.prior)))
+        column = 0
         if followed is not None and linear.regressors is not None:
-            last = linear.last - linear.predictions
-            columns.append(last)
+            last = np.subtract(linear.last, linear.predictions, out=said[:, 0])
+            column = 1
             if self.experts.season is not None:
-                columns.append(last + linear.regressors[:, self.experts.season])
-            columns += [np.zeros(len(last)), self.scaling.target_scale * followed]
-        columns += [self.scaling.restore(one) for one in (mean, *(mean + learnt), *grown)]
-        return np.column_stack(columns)
+                np.add(last, linear.regressors[:, self.experts.season], out=said[:, 1])
+                column = 2
+            said[:, column] = 0
+            np.multiply(followed, self.scaling.target_scale, out=said[:, column + 1])
+            column += 2
+        network = np.empty((1 + len(learnt) + len(grown), len(mean)))
+        network[0] = mean
+        np.add(learnt, mean, out=network[1 : 1 + len(learnt)])
+        for place, one in enumerate(grown, 1 + len(learnt)):
+            network[place] = one
+        said[:, column:] = self.scaling.restore(network).T
+        return said
 
     def state(self) -> DoubleArray:
         """All that later predictions depend on: (n, any)."""
