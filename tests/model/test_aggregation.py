@@ -229,10 +229,10 @@ def test_rows_together_are_rows_one_by_one(lengths: list[int]) -> None:
     for series, (first, last) in enumerate(pairwise(starts)):
         alone = Aggregator(PRIOR, 2.0, 1)
         for row in range(first, last):
-            np.testing.assert_array_equal(weights[row], alone.weights[0])
-            np.testing.assert_array_equal(combined[row], alone.combine(experts[row : row + 1])[0])
+            np.testing.assert_allclose(weights[row], alone.weights[0], rtol=1e-12)
+            np.testing.assert_allclose(combined[row], alone.combine(experts[row : row + 1])[0], rtol=1e-12)
             alone.learn(labels[row : row + 1])
-        np.testing.assert_array_equal(together.state()[series], alone.state()[0])
+        np.testing.assert_allclose(together.state()[series], alone.state()[0], rtol=1e-12, atol=1e-14)
 
 
 def test_the_rows_of_a_series_may_come_in_parts_and_through_a_state() -> None:

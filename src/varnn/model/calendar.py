@@ -10,6 +10,7 @@ References
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -22,6 +23,7 @@ Cycle = Literal["day", "week"]
 CYCLES: tuple[str, ...] = get_args(Cycle)
 _SECONDS = {"day": 86_400, "week": 604_800}
 _MONDAY = 3 * 86_400  # the epoch was a Thursday
+_MICROSECONDS = np.dtype("datetime64[us]")
 
 
 def calendar_names(cycles: Sequence[Cycle]) -> tuple[str, ...]:
@@ -78,6 +80,29 @@ def calendar_inputs(time: npt.NDArray[Any] | None, cycles: Sequence[Cycle]) -> n
         else:
             columns.append((angle >= 2 * np.pi * 5 / 7).astype(np.float64))
     return np.column_stack(columns) if columns else np.empty((len(seconds), 0))
+
+
+def calendar_of(time: np.datetime64 | None, cycles: tuple[Cycle, ...]) -> npt.NDArray[np.float64]:
+    """Compute the Fourier terms of one time, in micro- or nanoseconds as `varnn.data.timestamps` reads it.
+
+    Times of the week come again, so that what the calendar says of them is kept: (C,), not to be written to.
+
+    Examples
+    --------
+    >>> calendar_of(np.datetime64("2026-11-14T06:00", "us"), ("day",)).round().astype(int).tolist()
+    [1, 0, 0, -1]
+    """
+    if time is None:
+        return _calendar_at(None, cycles)
+    ticks = 1_000_000 if time.dtype == _MICROSECONDS else 1_000_000_000  # in a second
+    return _calendar_at(int(time.view(np.int64)) // ticks % _SECONDS["week"], cycles)
+
+
+@lru_cache(maxsize=4096)
+def _calendar_at(seconds: int | None, cycles: tuple[Cycle, ...]) -> npt.NDArray[np.float64]:
+    """What the calendar says of a second of the week."""
+    time = None if seconds is None else np.array([seconds], dtype="datetime64[s]")
+    return np.asarray(calendar_inputs(time, cycles)[0])
 
 
 def has_times(time: npt.NDArray[Any] | None) -> bool:

@@ -19,6 +19,7 @@ How many labels, inputs and seasons to look back on, and how strong the ridge is
 (`varnn.model._linear_fit`).
 """
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -32,6 +33,10 @@ from varnn.model.outliers import bounded
 ADDED_INPUTS = ("last label", "linear step")
 SEASONAL = 4  # regressors of a season
 _THEN = 3  # which of them is the level then, less the last one
+_AROUND = 3  # labels around a season ago, beside the first
+_DIFFERENCES = np.array(  # of these four: how the label changed then, just before and just after
+    [[0.0, -1.0, 0.0, 0.0], [-1.0, 1.0, 0.0, 0.0], [1.0, 0.0, -1.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
+)
 _ROWS_AT_ONCE = 8192
 
 
@@ -272,53 +277,86 @@ class LinearStream:
         self.change = np.zeros(n_series)  # of the label
         self.changes = np.zeros((n_series, form.changes))  # up to a size, the latest first
         self.regressors = np.zeros((n_series, form.width))  # of the row last asked for
-        self._past = np.zeros((n_series, max(form.input_lags, 0), form.n_inputs))  # inputs, the latest first
-        self._now = np.zeros((n_series, form.n_inputs))
-        # The label of row t is kept at place t modulo the places, until a season later.
-        self._labels = np.full((n_series, max((one + 2 for one in form.periods), default=0)), part.mean)
-        self._inputs = 1 + form.changes + SEASONAL * len(form.periods)  # column at which they begin
+        lags = max(form.input_lags, 0)
+        self._past = np.zeros((n_series, lags, form.n_inputs))  # inputs, the latest first
+        self._now = np.zeros((n_series, 1, form.n_inputs))
+        # The label of row t is kept at place t modulo the places, until a season later. The first ones stand
+        # once more behind the last, so that those around a season ago are one slice.
+        self._places = max((one + 2 for one in form.periods), default=0)
+        self._ring = np.full((n_series, self._places + _AROUND * (self._places > 0)), part.mean)
+        self._all_known = False
+        # Parts of the regressors, as a row takes as long as the calls to NumPy it makes.
+        inputs = 1 + form.changes + SEASONAL * len(form.periods)  # column at which they begin
+        found = self.regressors
+        self._level, self._trend = found[:, 0], found[:, 1 : 1 + form.changes]
+        starts = range(1 + form.changes, inputs, SEASONAL)
+        self._seasons = [
+            (period, found[:, begin : begin + SEASONAL])
+            for period, begin in zip(form.periods, starts, strict=True)
+        ]
+        self._sees_inputs = form.input_lags >= 0 and form.n_inputs > 0
+        self._inputs, self._inputs_apart = self._now[:, 0], found[:, :0]
+        if self._sees_inputs:
+            self._inputs = found[:, inputs : inputs + form.n_inputs]
+            self._inputs_apart = found[:, inputs + form.n_inputs :].reshape(self._past.shape)
+        self._bounds = None
+        if part.input_low is not None and part.input_high is not None:
+            self._bounds = part.input_low[None], part.input_high[None]
+        # Arrays of no axes are quicker to compare with than numbers.
+        self._low, self._high, self._constant = (np.array(one) for one in (part.low, part.high, part.constant))
+        self._span, self._largest = self._high - self._low, np.array(part.largest_change)
 
     def predict(self, inputs: FloatArray) -> DoubleArray:
         """Predict the rows with these inputs (n, D): (n,); may be asked any number of times."""
-        part, form, found, last = self.part, self.part.form, self.regressors, self.last
-        np.minimum(np.maximum(last, part.low), part.high, out=found[:, 0])
-        found[:, 1 : 1 + form.changes] = self.changes
-        for index, period in enumerate(form.periods):
-            if self.rows >= period + 2:
-                found[:, 1 + form.changes + SEASONAL * index :][:, :SEASONAL] = self._season(period)
-        if form.input_lags >= 0 and form.n_inputs:
-            self._now[...] = bounded(inputs, part.input_low, part.input_high)
-            found[:, self._inputs : self._inputs + form.n_inputs] = self._now
-            if form.input_lags and self.rows:  # before a series begins its first row stands in
-                apart = (self._past - self._now[:, None]).reshape(len(found), -1)
-                found[:, self._inputs + form.n_inputs :] = apart
-        return np.asarray(last + part.constant + found @ part.weights)
+        last, rows = self.last, self.rows
+        np.minimum(np.maximum(last, self._low), self._high, out=self._level)
+        self._trend[...] = self.changes
+        for period, found in self._seasons:
+            if rows >= period + 2:
+                self._season(period, found)
+        if self._sees_inputs:
+            now = self._now[:, 0]
+            if self._bounds is None:
+                now[...] = inputs
+            else:
+                np.minimum(np.maximum(inputs, self._bounds[0]), self._bounds[1], out=now)
+            self._inputs[...] = now
+            if rows:  # before a series begins its first row stands in
+                np.subtract(self._past, self._now, out=self._inputs_apart)
+        return np.asarray(last + self._constant + self.regressors.dot(self.part.weights))
 
-    def _season(self, period: int) -> DoubleArray:
-        """Regressors of one season: (n, 4)."""
-        places = (self.rows - period + np.array([0, -1, -2, 1])) % self._labels.shape[1]
-        then, before, earlier, after = self._labels[:, places].T
-        found = np.column_stack([then - before, before - earlier, after - then, then - self.last])
-        span = self.part.high - self.part.low
-        return found.clip(-span, span)
+    def _season(self, period: int, found: DoubleArray) -> None:
+        """Find the regressors of one season: (n, 4)."""
+        first = (self.rows - period - 2) % self._places
+        around = self._ring[:, first : first + _AROUND + 1]
+        values = around.dot(_DIFFERENCES)
+        values[:, _THEN] = around[:, 2] - self.last
+        np.minimum(np.maximum(values, -self._span), self._span, out=found)
 
     def observe(self, labels: FloatArray) -> None:
         """Take in the labels (n,) of the rows last asked for; NaN is missing."""
-        there = ~np.isnan(labels)
-        self.change = np.where(there & self.known, labels - self.last, 0)
-        largest = self.part.largest_change
-        self.changes[:, 1:] = self.changes[:, :-1]
-        self.changes[:, :1] = self.change.clip(-largest, largest)[:, None]
+        if self._all_known and not math.isnan(labels.dot(labels)):  # nearly always
+            self.change, self.last = labels - self.last, labels.copy()
+        else:
+            there = ~np.isnan(labels)
+            self.change = np.where(there & self.known, labels - self.last, 0)
+            self.last = np.where(there, labels, self.last)
+            self.known |= there
+            self._all_known = bool(self.known.all())
+        if self.changes.size:
+            self.changes[:, 1:] = self.changes[:, :-1]
+            np.minimum(np.maximum(self.change, -self._largest), self._largest, out=self.changes[:, 0])
         if self._past.size:
             if self.rows:
                 self._past[:, 1:] = self._past[:, :-1]
-                self._past[:, 0] = self._now
+                self._past[:, :1] = self._now
             else:
-                self._past[...] = self._now[:, None]
-        self.last = np.where(there, labels, self.last)
-        self.known |= there
-        if self._labels.size:
-            self._labels[:, self.rows % self._labels.shape[1]] = self.last
+                self._past[...] = self._now
+        if self._places:
+            place = self.rows % self._places
+            self._ring[:, place] = self.last
+            if place < _AROUND:
+                self._ring[:, place + self._places] = self.last
         self.rows += 1
 
     def state(self) -> DoubleArray:
@@ -332,7 +370,7 @@ class LinearStream:
                 self.change,
                 self.changes,
                 self._past.reshape(n_series, -1),
-                self._labels,
+                self._ring[:, : self._places],
             ]
         )
 
@@ -344,12 +382,17 @@ class LinearStream:
         self.rows, self.known, self.last = int(rows[0, 0]), known[:, 0].astype(bool), last[:, 0].copy()
         self.change, self.changes[...] = change[:, 0].copy(), changes
         self._past[...] = past.reshape(n_series, *self._past.shape[1:])
-        self._labels[...] = labels
+        self._ring[:, : self._places], self._ring[:, self._places :] = labels, labels[:, :_AROUND]
+        self._all_known = bool(self.known.all())
 
 
 def within(residuals: DoubleArray, largest: float) -> DoubleArray:
-    """What the network is told of residuals: those larger than any change could be are missing."""
-    return np.where(np.abs(residuals) <= largest, residuals, np.nan)
+    """What the network is told of residuals: those larger than any change could be are missing.
+
+    Where none is, these are the residuals themselves, and no copy.
+    """
+    fine = np.abs(residuals) <= largest
+    return residuals if np.count_nonzero(fine) == fine.size else np.where(fine, residuals, np.nan)
 
 
 def last_labels(panel: Panel, mean: float) -> tuple[DoubleArray, DoubleArray, BoolArray]:

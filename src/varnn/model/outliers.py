@@ -219,7 +219,7 @@ class FilterStream:
         rule = self.plausible
         self.rows += 1
         sizes = np.abs(labels - self.last_taken)
-        if not self.waiting and (sizes <= rule.change).all():  # nearly always
+        if not self.waiting and np.count_nonzero(sizes <= rule.change) == len(sizes):  # nearly always
             self.last_taken = labels.copy()  # the caller may write into its own
             return labels
         sizes /= 1 + self.waited

@@ -24,7 +24,7 @@ from varnn.data.preparation import Fill, Scale, Scaling, fill_gaps
 from varnn.errors import DataError
 from varnn.model._fields import is_number
 from varnn.model._linear_fit import fit_linear, refit_linear
-from varnn.model.calendar import Cycle, calendar_inputs, calendar_names
+from varnn.model.calendar import Cycle, calendar_inputs, calendar_names, calendar_of
 from varnn.model.linear import ADDED_INPUTS, LinearPart, LinearRows, LinearStream, last_labels, within
 from varnn.model.outliers import FilterStream, Judged, LabelFilter
 from varnn.model.peers import PEER_INPUTS, PEER_RESIDUAL, mean_of_others, mean_of_others_now
@@ -325,6 +325,11 @@ class PipelineStream:
         if pipeline.linear is not None:
             width += len(ADDED_INPUTS) + pipeline.peers
         self.values = np.zeros((n_series, width))  # what the network sees, before scaling
+        # Parts of these, as a row takes as long as the calls to NumPy it makes.
+        self._inputs, self._calendar = self.values[:, : self._given], self.values[:, self._given : self._cycles]
+        self._seen = self.values[:, : self._enriched]
+        if pipeline.linear is not None:
+            self._last, self._step = self.values.T[self._enriched : self._enriched + len(ADDED_INPUTS)]
         self.linear_predictions = np.zeros(n_series)
         self._linear_residual = np.full(n_series, np.nan)  # of the linear part, one row ago
 
@@ -332,9 +337,9 @@ class PipelineStream:
         """A row of each series (n, D) as the network sees it, unscaled: (n, width), a buffer."""
         values, linear = self.values, self.linear
         if self._given:
-            values[:, : self._given] = inputs
+            self._inputs[...] = inputs
         if self.pipeline.calendar:
-            values[:, self._given : self._cycles] = calendar_inputs(_seconds(time), self.pipeline.calendar)
+            self._calendar[...] = calendar_of(time, self.pipeline.calendar)
         if linear is None:
             return values
         if self.pipeline.peers:
@@ -343,9 +348,9 @@ class PipelineStream:
             values[:, self._cycles + 1] = np.nan_to_num(mean_of_others_now(linear.change, linear.known))
             told = within(self._linear_residual, linear.part.largest_change)  # as in a batch
             values[:, -1] = np.nan_to_num(mean_of_others_now(told, ~np.isnan(told)))
-        self.linear_predictions = linear.predict(values[:, : self._enriched])
-        values[:, self._enriched] = linear.last
-        np.subtract(self.linear_predictions, linear.last, out=values[:, self._enriched + 1])
+        self.linear_predictions = linear.predict(self._seen)
+        self._last[...] = linear.last
+        np.subtract(self.linear_predictions, linear.last, out=self._step)
         return values
 
     def observe(self, labels: FloatArray) -> FloatArray:
@@ -417,11 +422,6 @@ def _from_arrays(kind: type[_Part], prefix: str, arrays: Mapping[str, DoubleArra
         if name in arrays or required:  # a file may be older than a field with a default
             values[field.name] = arrays[name].item() if is_number(field) else arrays[name]
     return kind(**values)
-
-
-def _seconds(time: np.datetime64 | None) -> npt.NDArray[np.datetime64] | None:
-    """A time to the second, which is all that the calendar sees of it."""
-    return None if time is None else np.atleast_1d(np.asarray(time, dtype="datetime64[s]"))
 
 
 def _all_rows(chunk: Chunk) -> slice:

@@ -1,7 +1,6 @@
 """One step in compiled code, for one series and for a fleet; needs numba (``varnn[fast]``)."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ import numpy.typing as npt
 
 from varnn._types import BoolArray, DoubleArray, FloatArray
 from varnn.errors import DataError
-from varnn.model.calendar import Cycle, calendar_inputs
+from varnn.model.calendar import calendar_of
 from varnn.model.fitted import Fitted
 from varnn.model.intervals import Interval
 from varnn.model.intervals.error_scale import ErrorScale
@@ -84,7 +83,7 @@ class CompiledStep(Step):
         """Do it in one call."""
         self._given[:] = given
         if self._cycles:
-            self._calendar[:] = _calendar(_seconds(time), self._cycles)
+            self._calendar[:] = calendar_of(time, self._cycles)
         self._bounds, calls = self._asked.get(levels) or self._ask(levels)
         if self._alone:
             usable = predict_rows(*calls[0])
@@ -184,21 +183,3 @@ class CompiledStep(Step):
         self._rows[:, :, BEFORE : BEFORE + self._state] = tensors["states"].swapaxes(0, 1)
         for name, place in self._places().items():
             place[...] = tensors[name]
-
-
-_WEEK, _MICROSECONDS = 7 * 86_400, np.dtype("datetime64[us]")
-
-
-def _seconds(time: Any) -> int | None:
-    """A time in seconds of its week, which is all that the calendar sees of it."""
-    if time is None:
-        return None
-    ticks = 1_000_000 if time.dtype == _MICROSECONDS else 1_000_000_000  # in a second: timestamps have either
-    return int(time.view(np.int64)) // ticks % _WEEK
-
-
-@lru_cache(maxsize=4096)
-def _calendar(seconds: int | None, cycles: tuple[Cycle, ...]) -> DoubleArray:
-    """What the calendar says of a time: (columns,). Times of day come again, so that they are kept."""
-    time = None if seconds is None else np.array([seconds], dtype="datetime64[s]")
-    return np.asarray(calendar_inputs(time, cycles)[0])

@@ -26,6 +26,7 @@ References
    Information Processing Systems 34, 2021.
 """
 
+import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self
@@ -43,6 +44,9 @@ from varnn.network import compiled_code
 RATE = 0.05  # of tracking, in units of the scale
 NEWS = np.array([0.2, 0.02, 1.0])  # weight of the last |error| in its running means: fast, slow, itself
 INFLATION_RATE = 0.01  # and that of the last |error| / scale in m
+_UP, _DOWN = RATE * TAUS[None], RATE * (TAUS[None] - 1)  # steps of quantiles that were too low, or not
+_RATES = np.array([[*NEWS, INFLATION_RATE]])
+_LARGEST = np.array(LARGEST)
 _TIMES = 2.0  # the largest error that was learnt from: what is beyond counts as so much
 
 
@@ -145,8 +149,11 @@ class ErrorScale(Calibrator):
 
     def scales(self, regressors: DoubleArray) -> DoubleArray:
         """Compute scales in the target's units, before m: logarithms (n, K + 3) -> (n,)."""
-        exponent = regressors @ self.weights[:-1] + self.weights[-1]
-        return np.asarray(self.unit * np.exp(np.minimum(np.maximum(exponent, -BOUND), BOUND)))
+        exponent = regressors.dot(self.weights[:-1])
+        exponent += self.weights[-1]
+        if not exponent.dot(exponent) <= BOUND * BOUND:  # the sum of squares tells that none is beyond
+            np.minimum(np.maximum(exponent, -BOUND, out=exponent), BOUND, out=exponent)
+        return np.asarray(np.exp(exponent) * self.unit)
 
 
 class ScaleTracker(Tracker):
@@ -161,15 +168,17 @@ class ScaleTracker(Tracker):
         self._regressors = np.zeros((n_series, width + len(NEWS)))
         self._expected = np.full(n_series, error_scale.unit)  # scales before m
         self._scales = self._expected
-        self._width = width
+        # Parts of these, as a row takes as long as the calls to NumPy it makes.
+        self._hidden, self._recent = self._regressors[:, :width], self._regressors[:, width:]
+        self._means, self._inflation = self._state[:, len(TAUS) : -1], self._state[:, -1]
+        self._least = np.array(LEAST * error_scale.unit)
 
     def expect(self, features: npt.NDArray[Any]) -> None:
         """Take in the hidden layers (n, K) the coming predictions are read from."""
-        self._regressors[:, : self._width] = features
-        self._regressors[:, self._width :] = self._state[:, len(TAUS) : -1]
+        self._hidden[...], self._recent[...] = features, self._means
         np.log1p(self._regressors, out=self._regressors)
         self._expected = self.error_scale.scales(self._regressors)
-        self._scales = self._expected * self._state[:, -1]
+        self._scales = self._expected * self._inflation
 
     def bounds(self, levels: DoubleArray) -> tuple[DoubleArray, DoubleArray]:
         """Return how far below and above the predictions the intervals reach: (n, L) each."""
@@ -177,11 +186,12 @@ class ScaleTracker(Tracker):
 
     def observe(self, errors: DoubleArray) -> None:
         """Take in the errors (n,) of these predictions; NaN leaves its series as it is."""
-        known = ~np.isnan(errors)
-        if known.all():
-            self._learn(slice(None), errors)
-        elif known.any():
-            self._learn(known, errors[known])
+        if not math.isnan(errors.dot(errors)):  # none of them is: quicker than to look at each
+            self._learn(self._state, errors, self._expected, self._scales)
+        elif (known := ~np.isnan(errors)).any():
+            some = self._state[known]
+            self._learn(some, errors[known], self._expected[known], self._scales[known])
+            self._state[known] = some
 
     def state(self) -> DoubleArray:
         """Return a copy of all that later intervals depend on: (n, T + 4)."""
@@ -226,18 +236,20 @@ class ScaleTracker(Tracker):
         self.restore(state)
         return quantile_bounds(course, levels, scales)
 
-    def _learn(self, rows: Any, errors: DoubleArray) -> None:
-        """Learn from the errors of some series."""
-        state, expected = self._state[rows], self._expected[rows]
-        quantiles, means, inflation = state[:, : len(TAUS)], state[:, len(TAUS) : -1], state[:, -1]
-        hit = errors[:, None] <= self._scales[rows, None] * quantiles
-        quantiles += RATE * (TAUS - hit)
+    def _learn(
+        self, state: DoubleArray, errors: DoubleArray, expected: DoubleArray, scales: DoubleArray
+    ) -> None:
+        """Learn from the errors of some series, whose state is changed in place."""
+        quantiles, tail = state[:, : len(TAUS)], state[:, len(TAUS) :]
+        quantiles += np.where(errors[:, None] <= scales[:, None] * quantiles, _DOWN, _UP)
         np.maximum.accumulate(quantiles, axis=1, out=quantiles)  # quantiles never cross
         sizes = np.abs(errors)
-        recent = np.minimum(sizes, self.error_scale.largest) / (LEAST * self.error_scale.unit)
-        means += NEWS * (recent[:, None] - means)
-        inflation += INFLATION_RATE * (np.minimum(sizes / expected, LARGEST * inflation) - inflation)
-        self._state[rows] = state
+        news = np.empty(tail.shape)  # what the running means and m go towards
+        news[:, :-1] = (np.minimum(sizes, self.error_scale.largest) / self._least)[:, None]
+        np.minimum(sizes / expected, tail[:, -1] * _LARGEST, out=news[:, -1])
+        news -= tail
+        news *= _RATES
+        tail += news
 
 
 def _course(

@@ -14,6 +14,7 @@ from varnn.errors import ConfigError
 TAUS = np.array([0.005, 0.025, 0.05, 0.1, 0.25, 0.4, 0.6, 0.75, 0.9, 0.95, 0.975, 0.995])
 LEVELS = np.array([0.2, 0.5, 0.8, 0.9, 0.95, 0.99])  # that `TAUS` are the bounds of
 HIGHEST_LEVEL = 0.99
+_ZERO = np.array(0.0)  # quicker to compare with than a number
 _PROBITS = np.array([NormalDist().inv_cdf(float(tau)) for tau in TAUS])
 
 
@@ -104,11 +105,22 @@ def quantile_bounds(
     >>> below.round(3).tolist(), above.round(3).tolist()
     ([-0.674, -1.036], [0.674, 1.036])
     """
-    right, share = between(tuple(levels))
-    left = quantiles[..., right - 1]
-    reach = (left + share * (quantiles[..., right] - left)) * np.asarray(scales)[..., None]
+    left, right, share = _places(tuple(levels.tolist()))
+    start = quantiles.take(left, -1)
+    reach = quantiles.take(right, -1)
+    reach -= start
+    reach *= share if reach.ndim > 1 else share[0]
+    reach += start
+    reach = reach * np.asarray(scales)[..., None]
     # The median may lie off the prediction; an interval never leaves its own prediction out.
-    return np.minimum(reach[..., : len(levels)], 0), np.maximum(reach[..., len(levels) :], 0)
+    return np.minimum(reach[..., : len(levels)], _ZERO), np.maximum(reach[..., len(levels) :], _ZERO)
+
+
+@lru_cache(maxsize=64)
+def _places(levels: tuple[float, ...]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], DoubleArray]:
+    """Find the quantiles before and after the bounds of levels, and how far between: (2 L,); that as a row."""
+    right, share = between(levels)
+    return right - 1, right, share[None]
 
 
 @lru_cache(maxsize=64)
