@@ -23,7 +23,7 @@ Cycle = Literal["day", "week"]
 CYCLES: tuple[str, ...] = get_args(Cycle)
 _SECONDS = {"day": 86_400, "week": 604_800}
 _MONDAY = 3 * 86_400  # the epoch was a Thursday
-_MICROSECONDS = np.dtype("datetime64[us]")
+_TICKS = {np.dtype("datetime64[us]"): 1_000_000, np.dtype("datetime64[ns]"): 1_000_000_000}  # of a second
 
 
 def calendar_names(cycles: Sequence[Cycle]) -> tuple[str, ...]:
@@ -83,18 +83,20 @@ def calendar_inputs(time: npt.NDArray[Any] | None, cycles: Sequence[Cycle]) -> n
 
 
 def calendar_of(time: np.datetime64 | None, cycles: tuple[Cycle, ...]) -> npt.NDArray[np.float64]:
-    """Compute the Fourier terms of one time, in micro- or nanoseconds as `varnn.data.timestamps` reads it.
+    """Compute the Fourier terms of one time.
 
     Times of the week come again, so that what the calendar says of them is kept: (C,), not to be written to.
 
     Examples
     --------
-    >>> calendar_of(np.datetime64("2026-11-14T06:00", "us"), ("day",)).round().astype(int).tolist()
+    >>> calendar_of(np.datetime64("2026-11-14T06:00"), ("day",)).round().astype(int).tolist()
     [1, 0, 0, -1]
     """
     if time is None:
         return _calendar_at(None, cycles)
-    ticks = 1_000_000 if time.dtype == _MICROSECONDS else 1_000_000_000  # in a second
+    ticks = _TICKS.get(time.dtype)
+    if ticks is None:
+        time, ticks = time.astype("datetime64[us]"), 1_000_000
     return _calendar_at(int(time.view(np.int64)) // ticks % _SECONDS["week"], cycles)
 
 

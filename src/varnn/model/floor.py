@@ -9,6 +9,7 @@ import numpy as np
 from varnn._types import BoolArray, DoubleArray, FloatArray
 from varnn.data.panel import Panel
 
+_ZERO = np.array(0.0)  # quicker to compare with than a number
 _SKEWED = 3.0  # times as far from the median to the largest label as to the smallest
 
 
@@ -38,7 +39,8 @@ def floored(values: DoubleArray, free: BoolArray) -> DoubleArray:
     >>> floored(np.array([-1.0, -2.0, 3.0]), np.array([False, True, False])).tolist()
     [0.0, -2.0, 3.0]
     """
-    return np.where(free, values, np.maximum(values, 0.0))
+    stopped = np.maximum(values, _ZERO)
+    return np.where(free, values, stopped) if np.count_nonzero(free) else stopped
 
 
 def lifted_at_end(panel: Panel) -> BoolArray:

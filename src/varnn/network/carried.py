@@ -9,6 +9,13 @@ With the symbols of `varnn.network.cell`, [h u] being one buffer of all members 
     u <- relu(x W_x + b_z + [h u] [W_m; W_u])      y_hat = u W_o + b_o
     h <- rho(h W_h + (y - y_hat) W_e + b_e)
 
+A call to NumPy costs more than its arithmetic, of one series. So all that a step reads lies in one row of
+numbers, and each layer is a product with a part of it ::
+
+    e  1  h_1 .. h_M  u_1 .. u_K  x_1 .. x_D
+       [------------ hidden layer -----------]
+    [--- memory ---]
+
 A cell that never saw more than a window may be one whose state grows without end. So there is a limit, beyond
 anything that the training rows gave rise to, at which a state begins anew, as at the first row of a series.
 
@@ -16,18 +23,20 @@ Shapes: E members, n series in step, D inputs, K hidden, M memory.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from varnn._types import BoolArray, IntArray
-from varnn.network import cell, compiled_code
+from varnn.network import compiled_code
 from varnn.network.cell import Architecture, Weights
 from varnn.network.handled import ANY, HandledCells
 from varnn.network.scoring import Scores
 
 Float32 = npt.NDArray[np.float32]
+_BEFORE = 2  # numbers before the state in a row: the error and 1
+_ZERO = np.zeros((), np.float32)  # quicker to compare with than the number 0
 
 # A cell with anything else is refused: this is an implementation of its own, not the cell's.
 CELLS = HandledCells(
@@ -44,6 +53,41 @@ CELLS = HandledCells(
 )
 
 
+class CarriedMatrices(NamedTuple):
+    """A cell's weights, put together for stepping; once for all who step."""
+
+    to_hidden: Float32  # (E, 1 + M [+ K] + D, K): from [1 h u x]
+    to_memory: Float32  # (E, 2 [+ M], M): from [e 1 h]
+
+    @classmethod
+    def of(cls, architecture: Architecture, weights: Weights) -> "CarriedMatrices":
+        """Put the matrices together."""
+        inputs, state = np.split(weights.fusion, [architecture.n_inputs], axis=1)
+        news = [weights.error, weights.error_bias, *([weights.carry] if architecture.accumulate else [])]
+        to_memory = news if architecture.residual == "projected" else news[:0]
+        return cls(
+            np.concatenate([weights.fusion_bias, state, inputs], axis=1),
+            np.concatenate(to_memory, axis=1) if to_memory else np.empty((0, 0, 0), np.float32),
+        )
+
+
+class _Views(NamedTuple):
+    """Parts of the buffers of a cell, of the first series."""
+
+    n_series: int
+    error: Float32  # e: (E, n, 1)
+    seen: Float32  # [1 h u x]
+    told: Float32  # [e 1 h], or [e 1]
+    inputs: Float32  # x
+    state: Float32  # [h u]
+    memory: Float32  # h
+    activation: Float32  # u, or nothing
+    hidden: Float32  # (E, n, K)
+    zeros: Float32
+    outputs: Float32  # (E, n, 1)
+    predictions: Float32  # (E, n)
+
+
 class CarriedCell:
     """The cells of all members, at work on n series in step.
 
@@ -55,6 +99,8 @@ class CarriedCell:
         Series, n.
     limit : float, default=inf
         Size of a state from which on it begins anew.
+    matrices : CarriedMatrices or None, default=None
+        The weights, put together; None puts them together.
 
     Examples
     --------
@@ -62,41 +108,67 @@ class CarriedCell:
     >>> rm = Architecture.of("RM", n_inputs=2, hidden_size=4)
     >>> drawn = {name: matrix[None] for name, matrix in initial_weights(rm, seed=0).as_dict().items()}
     >>> one = CarriedCell(rm, Weights(**drawn), n_series=1)
-    >>> hidden, outputs = one.advance(one.project(np.ones((1, 2), np.float32)))
+    >>> hidden, outputs = one.advance(np.ones((1, 2), np.float32))
     >>> one.remember(np.array([0.5], np.float32))
     >>> hidden.shape, outputs.shape, one.state.shape
     ((1, 1, 4), (1, 1), (1, 1, 2))
     """
 
     def __init__(
-        self, architecture: Architecture, weights: Weights, n_series: int, limit: float = np.inf
+        self,
+        architecture: Architecture,
+        weights: Weights,
+        n_series: int,
+        limit: float = np.inf,
+        matrices: CarriedMatrices | None = None,
     ) -> None:
         CELLS.check(architecture, by="a state that is carried")
         self.architecture, self.weights, self.limit = architecture, weights, limit
-        self._recall = weights.fusion[:, architecture.n_inputs :]  # [W_m; W_u]: (E, M [+ K], K)
-        members, width, hidden = self._recall.shape
-        self.state: Float32 = np.zeros((members, n_series, width), np.float32)  # [h u]
+        self._most = float(limit) * float(limit)
+        self._matrices = matrices or CarriedMatrices.of(architecture, weights)
+        members, columns, hidden = self._matrices.to_hidden.shape
+        self._rows: Float32 = np.zeros((members, n_series, 1 + columns), np.float32)
+        self._rows[..., 1] = 1
+        self._flat = self._rows.reshape(-1)
+        self.state: Float32 = self._rows[..., _BEFORE : 1 + columns - architecture.n_inputs]  # [h u]
         self._hidden: Float32 = np.zeros((members, n_series, hidden), np.float32)
         self._outputs: Float32 = np.zeros((members, n_series, 1), np.float32)
         self._zeros: Float32 = np.zeros_like(self._hidden)  # quicker to compare with than the number 0
+        self._some = self._first(n_series)
 
-    def project(self, inputs: Float32) -> Float32:
-        """Project inputs (n, D) into the hidden layer: (E, n, K)."""
-        return np.asarray(cell.project(self.architecture, self.weights, inputs))
+    def _first(self, count: int) -> "_Views":
+        """Make views of the first series."""
+        rows, state, width = self._rows[:, :count], self.state[:, :count], self.architecture.memory_size
+        outputs = self._outputs[:, :count]
+        return _Views(
+            n_series=count,
+            error=rows[..., :1],
+            seen=rows[..., 1:],
+            told=rows[..., : self._matrices.to_memory.shape[1]],
+            inputs=rows[..., _BEFORE + state.shape[2] :],
+            state=state,
+            memory=state[..., :width],
+            activation=state[..., width:],
+            hidden=self._hidden[:, :count],
+            zeros=self._zeros[:, :count],
+            outputs=outputs,
+            predictions=outputs[..., 0],
+        )
 
-    def advance(self, projected: Float32) -> tuple[Float32, Float32]:
-        """Predict the rows with these projected inputs: hidden layers (E, n, K) and outputs (E, n), buffers.
+    def advance(self, inputs: npt.NDArray[Any]) -> tuple[Float32, Float32]:
+        """Predict the rows with these inputs (n, D): hidden layers (E, n, K) and outputs (E, n), buffers.
 
         May be asked any number of times. Of fewer series than there are, they are the first ones.
         """
-        count = projected.shape[1]
-        hidden, outputs = self._hidden[:, :count], self._outputs[:, :count]
-        np.matmul(self.state[:, :count], self._recall, out=hidden)
-        np.add(hidden, projected, out=hidden)
-        np.maximum(hidden, self._zeros[:, :count], out=hidden)
-        np.matmul(hidden, self.weights.readout, out=outputs)
-        np.add(outputs, self.weights.readout_bias, out=outputs)
-        return hidden, outputs[..., 0]
+        if len(inputs) != self._some.n_series:
+            self._some = self._first(len(inputs))
+        some = self._some
+        some.inputs[...] = inputs
+        np.matmul(some.seen, self._matrices.to_hidden, out=some.hidden)
+        np.maximum(some.hidden, some.zeros, out=some.hidden)
+        np.matmul(some.hidden, self.weights.readout, out=some.outputs)
+        np.add(some.outputs, self.weights.readout_bias, out=some.outputs)
+        return some.hidden, some.predictions
 
     def remember(self, labels: Float32, missing: BoolArray | None = None) -> None:
         """Take in the labels of the rows predicted last, in scaled units.
@@ -108,29 +180,25 @@ class CarriedCell:
         missing : array of shape (n,) or None, default=None
             Series without a label, whose residual memory is held; None if there are none.
         """
-        architecture, count = self.architecture, len(labels)
-        width, state = architecture.memory_size, self.state[:, :count]
-        if architecture.residual != "none":
-            memory = state[..., :width]
-            news = self._remembered(labels[:, None] - self._outputs[:, :count], memory)
-            memory[...] = news if missing is None else np.where(missing[:, None], memory, news)
-        if architecture.activation_memory:  # needs no label
-            state[..., width:] = self._hidden[:, :count]
-        if not max(state.max(), -state.min()) <= self.limit:
-            beyond = ~(np.abs(state).max(axis=-1) <= self.limit)
-            state[beyond] = 0
+        some = self._some
+        if self.architecture.residual != "none":
+            np.subtract(labels[None, :, None], some.outputs, out=some.error)
+            news = self._remembered()
+            some.memory[...] = news if missing is None else np.where(missing[:, None], some.memory, news)
+        if self.architecture.activation_memory:  # needs no label
+            some.activation[...] = some.hidden
+        if not float(self._flat.dot(self._flat)) <= self._most:  # else none of them is beyond the limit
+            beyond = ~(np.abs(some.state).max(axis=-1) <= self.limit)
+            some.state[beyond] = 0
 
-    def _remembered(self, errors: Float32, memory: Float32) -> Any:
-        """Memories (E, n, M) that errors (E, n, 1) make of those before."""
+    def _remembered(self) -> Any:
+        """Memories (E, n, M) that errors make of those before."""
         if self.architecture.residual == "scalar":
-            return errors
-        news = errors * self.weights.error
-        news += self.weights.error_bias
-        if self.architecture.accumulate:
-            news += memory @ self.weights.carry
+            return self._some.error
+        news = np.matmul(self._some.told, self._matrices.to_memory)
         if self.architecture.memory_activation == "tanh":
             return np.tanh(news, out=news)
-        return np.maximum(news, self._zeros.dtype.type(0), out=news)
+        return np.maximum(news, _ZERO, out=news)
 
 
 def score_carried(
@@ -186,10 +254,10 @@ def _stepwise(
     hidden: Float32,
 ) -> None:
     """Fill in what is asked for, all series side by side."""
-    lengths, width, projected = np.diff(starts), memory.shape[2], carried.project(inputs)
+    lengths, width = np.diff(starts), memory.shape[2]
     order = np.argsort(-lengths, kind="stable")  # those that go on are the first ones, at any row
     going = np.searchsorted(-lengths[order], -np.arange(lengths.max(initial=0)), side="left")
-    carried.state = carried.state[:, order]
+    carried.state[...] = carried.state[:, order]
     missing = np.isnan(target)
     labels = np.where(missing, np.float32(0), target)
     some = bool(missing.any())
@@ -197,8 +265,8 @@ def _stepwise(
         rows = starts[order[:count]] + place
         if memory.size:
             memory[:, rows] = carried.state[:, :count, :width]
-        layers, predictions[:, rows] = carried.advance(projected[:, rows])
+        layers, predictions[:, rows] = carried.advance(inputs[rows])
         if hidden.size:
             hidden[:, rows] = layers
         carried.remember(labels[rows], missing[rows] if some else None)
-    carried.state = carried.state[:, np.argsort(order)]
+    carried.state[...] = carried.state[:, np.argsort(order)]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn.network.carried import CarriedCell, Float32
+from varnn.network.carried import CarriedCell, CarriedMatrices, Float32
 from varnn.network.cell import Architecture, Weights
 
 
@@ -18,18 +18,27 @@ class CarriedBlock:
         The cell, and the size of a state from which on it begins anew.
     n_series : int
         Series in this block, n below.
+    matrices : CarriedMatrices
+        The weights, put together once for all blocks.
     """
 
-    def __init__(self, architecture: Architecture, weights: Weights, limit: float, n_series: int) -> None:
-        self._cell = CarriedCell(architecture, weights, n_series, limit)
-        self.inputs: Float32 = np.ones((n_series, architecture.n_inputs + 1), np.float32)  # [x 1]
+    def __init__(
+        self,
+        architecture: Architecture,
+        weights: Weights,
+        limit: float,
+        n_series: int,
+        matrices: CarriedMatrices,
+    ) -> None:
+        self._cell = CarriedCell(architecture, weights, n_series, limit, matrices)
+        self.x: Float32 = np.zeros((n_series, architecture.n_inputs), np.float32)
         self._labels: Float32 = np.zeros(n_series, np.float32)
         self._all = np.ones(n_series, dtype=bool)
         self._hidden, self._outputs = np.empty(0, np.float32), np.empty(0, np.float32)
 
     def advance(self) -> None:
-        """Compute hidden layer and prediction of every series from ``inputs``."""
-        self._hidden, self._outputs = self._cell.advance(self._cell.project(self.inputs[:, :-1]))
+        """Compute hidden layer and prediction of every series from ``x``."""
+        self._hidden, self._outputs = self._cell.advance(self.x)
 
     def read(self) -> Any:
         """Predictions in scaled units: (n,), a float if n = 1."""

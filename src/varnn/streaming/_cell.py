@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from varnn.errors import ThreadError
 from varnn.model.fitted import Fitted
+from varnn.network.carried import CarriedMatrices
 from varnn.network.cell import Architecture, Weights
 from varnn.network.handled import ANY, HandledCells
 from varnn.streaming._carried import CarriedBlock
@@ -174,6 +175,7 @@ class CellStream:
 
         # The same numbers with windows and series apart: ([E,] windows, n, size).
         self.inputs: Float32 = np.ones((n_series, architecture.n_inputs + 1), np.float32)  # [x 1]
+        self.x = self.inputs[:, :-1]  # for the caller to write
         self._error = self._apart(self._errors)[..., 1]
         self._younger_predicted = self._apart(self._predicted[..., n_series:, :])[..., 0]
         self._oldest_predicted = self._predicted[..., :n_series, :]
@@ -293,6 +295,7 @@ class Workspace:
         self.guard = Guard()
         self._model = model
         self._matrices: StepWeights | None = None
+        self._carried: CarriedMatrices | None = None
         self._scratch: dict[int, Scratch] = {}
         self.layout: Any = None  # of the model, for compiled code
 
@@ -300,7 +303,9 @@ class Workspace:
         """Make a block of so many series."""
         model, cell, window = self._model, self._model.architecture, self._model.window
         if model.carried:
-            return CarriedBlock(cell, model.weights, model.state_limit, n_series)
+            if self._carried is None:
+                self._carried = CarriedMatrices.of(cell, model.weights)
+            return CarriedBlock(cell, model.weights, model.state_limit, n_series, self._carried)
         if self._matrices is None:
             self._matrices = StepWeights.of(cell, model.weights)
         if n_series not in self._scratch:

@@ -21,6 +21,7 @@ from varnn.streaming._step import Levels, Step, missing_where
 from varnn.streaming._values import without_gaps
 
 _BLOCK = 128  # series at a time: with a window of 5 and 128 hidden units they fit into 1 MB of cache
+_ZERO = np.array(0.0)  # quicker to compare with than a number
 
 
 class NumpyStep(Step):
@@ -63,11 +64,12 @@ class NumpyStep(Step):
         self._hidden, self._outputs = np.zeros(layers), np.zeros(layers[:-1])  # of the last x
         self._wide = np.zeros(self.shape if plain else (width, architecture.n_inputs))
         self._wide_flat = self._wide.reshape(-1)
-        self._offset, self._scale, self._limit = (
-            scaling.input_offset,
-            scaling.input_scale,
-            scaling.input_limit,
-        )
+        # As many axes as x has: NumPy takes twice as long where they differ.
+        axes = (1,) * (self._wide.ndim - 1)
+        self._offset = scaling.input_offset.reshape(*axes, -1)
+        self._scale = scaling.input_scale.reshape(*axes, -1)
+        self._limit = scaling.input_limit
+        self._answers, self._labels, self._targets = np.zeros(width), np.zeros(width), np.zeros(width)
 
     def advance(self, given: FloatArray, time: Any, levels: Levels = ()) -> None:
         """Prepare x, hand it to the blocks, and read their predictions."""
@@ -78,10 +80,11 @@ class NumpyStep(Step):
             self.answer = self._advance_one(scaled)
         else:
             self.answer = self._advance_fleet(scaled, self.n_series)
+        self._answers[...] = self.answer
 
     def _advance_one(self, scaled: DoubleArray) -> float:
         block, pipeline, scaling = self.blocks[0], self.pipeline, self.scaling
-        block.inputs[0, :-1] = scaled
+        block.x[...] = scaled
         block.advance()
         if self._experts is not None or self._tracker is not None:
             hidden, outputs = block.members()
@@ -101,7 +104,7 @@ class NumpyStep(Step):
     def _advance_fleet(self, scaled: DoubleArray, n_series: int) -> DoubleArray:
         answer = np.empty(n_series)
         for block, rows in zip(self.blocks, self.rows, strict=True):
-            block.inputs[:, :-1] = scaled[rows]
+            block.x[...] = scaled[rows]
             block.advance()
             answer[rows] = block.read()
             if self._experts is not None or self._tracker is not None:
@@ -138,7 +141,7 @@ class NumpyStep(Step):
 
     def bounds(self, levels: Levels) -> tuple[DoubleArray, DoubleArray]:
         """Put bounds around the answer."""
-        answer = np.atleast_1d(self.answer)[:, None]
+        answer = self._answers[:, None]
         below, above = self._reach(levels)
         lower = answer + below
         if self.model.positive:
@@ -156,15 +159,16 @@ class NumpyStep(Step):
 
     def observe(self, labels: Any, *, learn: bool = True) -> None:
         """Hand the labels to the blocks, in scaled units and less their linear predictions."""
-        residuals = np.atleast_1d(labels)
+        self._labels[...] = labels
+        residuals = self._labels
         if self._tracker is not None and learn:
-            self._tracker.observe(residuals - self.answer)
-        below = residuals < 0
+            self._tracker.observe(residuals - self._answers)
+        below = residuals < _ZERO
         if self.pipeline is not None:
             targets = self.pipeline.observe(residuals)
             labels = targets.item(0) if self.n_series is None else targets
             residuals = self.pipeline.residuals(len(residuals))
-        if self.model.positive:
+        if self.model.positive and np.count_nonzero(below):
             self._lifted |= below & ~np.isnan(residuals)  # a label that is not plausible does not count
         if self.n_series is None:
             self._remember_one(labels, residuals, learn=learn)
@@ -178,7 +182,8 @@ class NumpyStep(Step):
             label = (target - scaling.target_offset) / scaling.target_scale
             label = min(max(label, -LIMIT), LIMIT)
         if self._experts is not None and learn:
-            self._experts.learn(np.array([math.nan if label is None else label]), residuals)
+            self._targets[0] = math.nan if label is None else label
+            self._experts.learn(self._targets, residuals)
         self.blocks[0].remember(label)
 
     def _remember_fleet(self, targets: DoubleArray, residuals: DoubleArray, *, learn: bool) -> None:
