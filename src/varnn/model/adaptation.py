@@ -147,24 +147,25 @@ class Adapter:
     def __init__(self, adaptation: Adaptation, n_series: int) -> None:
         members, size, _ = adaptation.gain.shape
         self.adaptation = adaptation
-        self.change = np.zeros((len(adaptation.forgetting), members, n_series, size))  # c
+        rates = len(adaptation.forgetting)
+        # c, and z after them: one product of all with z gives corrections and z' z.
+        rows = np.zeros((rates + 1, members, n_series, size))
+        self.change, self._white = rows[:rates], rows[rates:]  # (R, E, n, F + 1), (1, E, n, F + 1)
         self._steps = 1 - np.array(adaptation.forgetting)[:, None, None]  # s: (R, 1, 1)
         self._inverse = 1 / self._steps
         self._bound, self._lowest = np.array(adaptation.bound), np.array(-adaptation.bound)
         self._features = np.ones((members, n_series, size))
-        white = np.zeros_like(self._features)
-        self._white = white[None]  # z: (1, E, n, F + 1)
         self._news = np.zeros_like(self.change)
         self._outputs = np.zeros((1, members, n_series))
-        self._corrections = np.zeros(self.change.shape[:-1])  # (R, E, n)
+        products = np.zeros(rows.shape[:-1])
+        self._corrections, self._sizes = products[:rates], products[rates:]  # (R, E, n), (1, E, n)
         self._shares = np.full(members, 1 / members)
         # Views of these, made once, as a row takes as long as the calls to NumPy it makes.
-        own = adaptation.whitened_apart
+        own, white = adaptation.whitened_apart, self._white[0]
         self._seen_alike = self._features[0, :, own:]
         self._own_white, self._white_alike = white[:, :, :own], white[:, :, own:]
-        self._change_row, self._white_row = self.change[..., None, :], self._white[..., None, :]
-        self._white_column = self._white[..., None]
-        self._corrections_column = self._corrections[..., None, None]
+        self._rows, self._white_column = rows[..., None, :], white[..., None]
+        self._products = products[..., None, None]
 
     # Hence also: products instead of sums, which are quicker on a few numbers; arrays of no axes where there
     # would be a number; and what is of one shape, as NumPy takes twice as long to find a common one.
@@ -191,7 +192,7 @@ class Adapter:
             self._features[:, :, width:-1] = common
         self._outputs[...] = outputs
         self._whiten()
-        np.matmul(self._change_row, self._white_column, out=self._corrections_column)
+        np.matmul(self._rows, self._white_column, out=self._products)
         return np.asarray(self._shares.dot(self._corrections))
 
     def _whiten(self) -> None:
@@ -212,8 +213,7 @@ class Adapter:
                 return
             errors, leak = np.where(known, errors, 0.0), np.where(known, LEAK, 1.0)[:, None]
         np.minimum(np.maximum(errors, self._lowest, out=errors), self._bound, out=errors)
-        sizes = np.matmul(self._white_row, self._white_column)[..., 0, 0]  # z' z
-        rates = errors / (self._inverse + sizes)  # s e / (1 + s z' z)
+        rates = errors / (self._inverse + self._sizes)  # s e / (1 + s z' z)
         np.multiply(rates[..., None], self._white, out=self._news)
         self.change *= leak
         self.change += self._news

@@ -53,7 +53,8 @@ JUMP = 25.0  # times that mean square: a larger square counts as so much
 KEPT, BACK = float(np.log1p(-SHARED)), float(np.log(SHARED))  # logarithms of 1 - b and b
 LEAST = 1e-12  # of the mean square at the start: errors never get smaller than nothing
 _DISCOUNT, _TRACKED, _NEW = np.array(DISCOUNT), np.array(TRACKED), np.array(1 - TRACKED)
-_JUMP, _HALF, _KEPT, _BACK = np.array(JUMP), np.array(0.5), np.array(KEPT), np.array(BACK)
+_JUMP, _HALF, _BACK = np.array(JUMP), np.array(0.5), np.array(BACK)
+_UPDATE = np.array([*DISCOUNT * np.eye(len(RATES)), RATES, -(RATES**2), np.full(len(RATES), KEPT)])
 _PLAIN = 500.0**2  # sum of squares of scores whose powers are finite
 
 
@@ -92,6 +93,9 @@ class Aggregator:
         self.scale = np.full(n_series, noise)  # mean square of errors lately
         self._least = LEAST * noise
         self._prior, self._ones = prior[None], np.ones((len(prior), 1))
+        self._from_first = np.eye(len(prior))
+        self._from_first[0] -= 1  # what the others say, less what the first says
+        self._told = np.ones((n_series, len(prior), len(_UPDATE)))
         self._experts = np.zeros((n_series, len(prior)))
         self._combined = np.zeros(n_series)
         self._weights: DoubleArray | None = None  # of the scores; made when asked for
@@ -126,17 +130,16 @@ class Aggregator:
             errors = np.where(missing, 0.0, errors)
         # How far experts are from p, by way of one of them: those that say the same then are just as far, and
         # the weighted sum is nothing to the last digit, which the guarantee rests on.
-        apart = self._experts - self._experts[:, :1]
+        apart = self._experts.dot(self._from_first)
         apart -= (self.weights * apart).dot(self._ones)
         with np.errstate(over="ignore", invalid="ignore"):  # of errors beyond all bounds
             regrets = self._bounded((errors / (self.scale * _HALF))[:, None] * apart)
             squares = np.minimum(errors * errors, self.scale * _JUMP)
-        steps = regrets[:, :, None] * RATES
-        scores = self.scores * _DISCOUNT
-        scores += steps
-        scores -= steps * steps
-        scores += _KEPT
-        scores = np.logaddexp(scores, _BACK)
+        told = self._told  # [u r r^2 1]: one product with these is c u + h r - (h r)^2 + ln(1 - b)
+        told[:, :, : len(RATES)] = self.scores
+        told[:, :, len(RATES)] = regrets
+        np.multiply(regrets, regrets, out=told[:, :, len(RATES) + 1])
+        scores = np.logaddexp(told.dot(_UPDATE), _BACK)
         scale = self.scale * _TRACKED + squares * _NEW
         np.maximum(scale, self._least, out=scale)
         if missing is not None:

@@ -20,6 +20,7 @@ All of it is relative to the linear part as trained: its predictions, and what t
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,11 +94,19 @@ class Experts:
     def standardised(self, regressors: DoubleArray) -> DoubleArray:
         """Bring regressors of the linear part to deviations from their means: (n, F)."""
         # As rows of a matrix: NumPy takes twice as long where the number of axes differs.
-        found = regressors - self.centre[None]
-        found /= self.deviation[None]
+        found = regressors - self._centre_row
+        found /= self._deviation_row
         np.maximum(found, _LOWEST, out=found)
         np.minimum(found, _HIGHEST, out=found)
         return np.asarray(found)
+
+    @cached_property
+    def _centre_row(self) -> DoubleArray:
+        return self.centre[None]
+
+    @cached_property
+    def _deviation_row(self) -> DoubleArray:
+        return self.deviation[None]
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All numbers by name, as arrays for a file."""
@@ -204,6 +213,7 @@ class LiveExperts:
         # What the network says where it has nothing to add to the linear part.
         self._nothing = -scaling.target_offset / scaling.target_scale
         self._nothing_to_add = np.full((1, n_series), self._nothing)
+        self._sayings = self._made_sayings()
         members = len(experts.readout.gain)
         self._shares = np.full(members, 1 / members)
 
@@ -223,7 +233,8 @@ class LiveExperts:
         learnt = self.readout.correct(hidden, outputs, standard * unit if unit else None)
         mean = self._shares.dot(outputs)
         said = self._said(linear, followed, mean, learnt, self._grown(inputs, standard))
-        return np.asarray(linear.predictions + self.aggregator.combine(said) + linear.doubt)
+        found = linear.predictions + self.aggregator.combine(said)
+        return found if type(linear.doubt) is float else found + linear.doubt  # a number is nothing
 
     def learn(self, targets: npt.NDArray[Any], residuals: DoubleArray) -> None:
         """Take in the network's targets (n,) of the rows last predicted, and what the linear part left.
@@ -309,24 +320,40 @@ class LiveExperts:
         grown : list of arrays of shape (n,)
             What the trees say, if there are any.
         """
-        said = np.empty((len(mean), len(self.experts.prior)))
+        told = np.ones((len(mean), len(self._sayings)))
         column = 0
         if followed is not None and linear.regressors is not None:
-            last = np.subtract(linear.last, linear.predictions, out=said[:, 0])
-            column = 1
+            told[:, 0], told[:, 1], told[:, 2] = linear.last, linear.predictions, followed
+            column = 3
             if self.experts.season is not None:
-                np.add(last, linear.regressors[:, self.experts.season], out=said[:, 1])
-                column = 2
-            said[:, column] = 0
-            np.multiply(followed, self.scaling.target_scale, out=said[:, column + 1])
-            column += 2
-        network = np.empty((1 + len(learnt) + len(grown), len(mean)))
-        network[0] = mean
-        np.add(learnt, mean, out=network[1 : 1 + len(learnt)])
-        for place, one in enumerate(grown, 1 + len(learnt)):
-            network[place] = one
-        said[:, column:] = self.scaling.restore(network).T
-        return said
+                told[:, 3] = linear.regressors[:, self.experts.season]
+                column = 4
+        told[:, column] = mean
+        told[:, column + 1 : column + 1 + len(learnt)] = learnt.T
+        if grown:
+            told[:, -2] = grown[0]
+        return told.dot(self._sayings)
+
+    def _made_sayings(self) -> DoubleArray:
+        """What each expert says, by what is told: one product is quicker than a sum for each of them.
+
+        (columns of `_said`, K): last label, linear prediction, what the linear part has learnt, how far off
+        the season ago is; mean output of the network, what its readouts have learnt, what trees say; 1.
+        """
+        experts, scale = self.experts, self.scaling.target_scale
+        columns: list[dict[str, float]] = []
+        names = ["mean", *(f"learnt {rate}" for rate in experts.readout.forgetting)]
+        if experts.linear is not None:
+            last = {"last": 1.0, "prediction": -1.0}
+            names = ["last", "prediction", "followed", *(["season"] if experts.season is not None else []), *names]
+            seasonal = [last | {"season": 1.0}] if experts.season is not None else []
+            columns = [last, *seasonal, {}, {"followed": scale}]
+        network = {"mean": scale, "1": self.scaling.target_offset}
+        columns += [network, *(network | {f"learnt {rate}": scale} for rate in experts.readout.forgetting)]
+        if experts.trees is not None:
+            names.append("trees")
+            columns.append({"trees": scale, "1": self.scaling.target_offset})
+        return np.array([[column.get(name, 0.0) for column in columns] for name in [*names, "1"]])
 
     def state(self) -> DoubleArray:
         """All that later predictions depend on: (n, any)."""

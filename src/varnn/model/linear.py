@@ -276,10 +276,12 @@ class LinearStream:
         self.known = np.zeros(n_series, dtype=bool)  # whether ``last`` is a label yet
         self.change = np.zeros(n_series)  # of the label
         self.changes = np.zeros((n_series, form.changes))  # up to a size, the latest first
+        self._later, self._earlier = self.changes[:, 1:], self.changes[:, :-1]
         self.regressors = np.zeros((n_series, form.width))  # of the row last asked for
         lags = max(form.input_lags, 0)
         self._past = np.zeros((n_series, lags, form.n_inputs))  # inputs, the latest first
         self._now = np.zeros((n_series, 1, form.n_inputs))
+        self._bounded = self._now[:, 0]
         # The label of row t is kept at place t modulo the places, until a season later. The first ones stand
         # once more behind the last, so that those around a season ago are one slice.
         self._places = max((one + 2 for one in form.periods), default=0)
@@ -295,7 +297,7 @@ class LinearStream:
             for period, begin in zip(form.periods, starts, strict=True)
         ]
         self._sees_inputs = form.input_lags >= 0 and form.n_inputs > 0
-        self._inputs, self._inputs_apart = self._now[:, 0], found[:, :0]
+        self._inputs, self._inputs_apart = self._bounded, found[:, :0]
         if self._sees_inputs:
             self._inputs = found[:, inputs : inputs + form.n_inputs]
             self._inputs_apart = found[:, inputs + form.n_inputs :].reshape(self._past.shape)
@@ -304,7 +306,8 @@ class LinearStream:
             self._bounds = part.input_low[None], part.input_high[None]
         # Arrays of no axes are quicker to compare with than numbers.
         self._low, self._high, self._constant = (np.array(one) for one in (part.low, part.high, part.constant))
-        self._span, self._largest = self._high - self._low, np.array(part.largest_change)
+        self._span, self._down = np.array(part.high - part.low), np.array(part.low - part.high)
+        self._largest, self._fall = np.array(part.largest_change), np.array(-part.largest_change)
 
     def predict(self, inputs: FloatArray) -> DoubleArray:
         """Predict the rows with these inputs (n, D): (n,); may be asked any number of times."""
@@ -315,7 +318,7 @@ class LinearStream:
             if rows >= period + 2:
                 self._season(period, found)
         if self._sees_inputs:
-            now = self._now[:, 0]
+            now = self._bounded
             if self._bounds is None:
                 now[...] = inputs
             else:
@@ -331,7 +334,7 @@ class LinearStream:
         around = self._ring[:, first : first + _AROUND + 1]
         values = around.dot(_DIFFERENCES)
         values[:, _THEN] = around[:, 2] - self.last
-        np.minimum(np.maximum(values, -self._span), self._span, out=found)
+        np.minimum(np.maximum(values, self._down), self._span, out=found)
 
     def observe(self, labels: FloatArray) -> None:
         """Take in the labels (n,) of the rows last asked for; NaN is missing."""
@@ -344,11 +347,12 @@ class LinearStream:
             self.known |= there
             self._all_known = bool(self.known.all())
         if self.changes.size:
-            self.changes[:, 1:] = self.changes[:, :-1]
-            np.minimum(np.maximum(self.change, -self._largest), self._largest, out=self.changes[:, 0])
+            self._later[...] = self._earlier
+            np.minimum(np.maximum(self.change, self._fall), self._largest, out=self.changes[:, 0])
         if self._past.size:
             if self.rows:
-                self._past[:, 1:] = self._past[:, :-1]
+                if self._past.shape[1] > 1:
+                    self._past[:, 1:] = self._past[:, :-1]
                 self._past[:, :1] = self._now
             else:
                 self._past[...] = self._now

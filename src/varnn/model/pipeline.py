@@ -373,6 +373,10 @@ class PipelineStream:
             nothing = np.zeros(n_series)
             return LinearRows(nothing, nothing, nothing)
         doubt = 0.0 if self._filter is None else self._filter.doubt
+        linear = self.linear
+        if n_series == len(linear.last):
+            predictions, residuals = self.linear_predictions, self._linear_residual
+            return LinearRows(predictions, linear.last, residuals, linear.regressors, doubt)
         return LinearRows(
             self.linear_predictions[:n_series],
             self.linear.last[:n_series],

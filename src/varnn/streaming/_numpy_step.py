@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -155,7 +156,7 @@ class NumpyStep(Step):
         return missing_where(errors, (below[:, 0] <= errors) & (errors <= above[:, 0]))
 
     def _reach(self, levels: Levels) -> tuple[DoubleArray, DoubleArray]:
-        return known_tracker(self._tracker).bounds(np.array(levels))
+        return known_tracker(self._tracker).bounds(_as_array(levels))
 
     def observe(self, labels: Any, *, learn: bool = True) -> None:
         """Hand the labels to the blocks, in scaled units and less their linear predictions."""
@@ -232,6 +233,12 @@ class NumpyStep(Step):
             self._lifted = tensors["lifted"].astype(bool)
         if "known" in tensors:  # not in snapshots of streams that refused gaps
             self._known[...] = tensors["known"]
+
+
+@lru_cache(maxsize=64)
+def _as_array(levels: Levels) -> DoubleArray:
+    """Levels as trackers take them, which from row to row are the same."""
+    return np.array(levels)
 
 
 def known_tracker(tracker: Tracker | None) -> Tracker:
