@@ -1,12 +1,15 @@
 """Whether there is compiled code to use, and both cores to use it on.
 
 Modules called ``_compiled_...`` hold second implementations, by numba (``varnn[fast]``), of what others do on
-NumPy alone; those others remain what they are tested against. The first call ever compiles, for seconds, and
-keeps the result on disk.
+NumPy alone; those others remain what they are tested against. The first call after an installation compiles,
+for some ten seconds, and keeps the result on disk. It can be done ahead in a process beside this one, so that
+nobody waits for it (`varnn.estimator.warm_up`).
 """
 
 import importlib
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -32,7 +35,22 @@ def is_there() -> bool:
     False
     >>> del os.environ[SWITCH]
     """
-    return os.environ.get(SWITCH) != "0" and _loads()
+    if os.environ.get(SWITCH) == "0" or not _loads():
+        return False
+    if _beside:
+        _beside.pop().wait()  # it is nearly done: to begin anew would take longer
+    return True
+
+
+_beside: list[subprocess.Popen[bytes]] = []  # the process that compiles, while there is one
+
+
+def compile_beside(module: str) -> None:
+    """Compile in a process beside this one, by running a module; who needs what it compiles waits for it."""
+    nowhere = subprocess.DEVNULL
+    _beside.append(
+        subprocess.Popen([sys.executable, "-m", module], stdin=nowhere, stdout=nowhere, stderr=nowhere)
+    )
 
 
 @cache

@@ -1,6 +1,8 @@
 """Functions of arrays and numbers, compiled when they are first called and kept on disk; needs numba."""
 
+import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -20,6 +22,15 @@ def kernel(function: Function) -> Function:
 def exact_kernel(function: Function) -> Function:
     """Compile a function whose sums are done in the order they are written, as what rests on it needs."""
     return _compiled(function, fastmath=False)
+
+
+def is_kept(compiled: Any) -> bool:
+    """Tell whether a function was compiled before, here or, as far as its files tell, in another process."""
+    if compiled.signatures:
+        return True
+    source = Path(inspect.getfile(compiled.py_func))
+    kept = Path(compiled.stats.cache_path or "").glob(f"{source.stem}.{compiled.py_func.__name__}-*.nbi")
+    return any(one.stat().st_mtime > source.stat().st_mtime for one in kept)
 
 
 def _compiled(function: Function, **options: Any) -> Function:

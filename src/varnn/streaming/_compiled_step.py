@@ -1,5 +1,6 @@
 """One step in compiled code, for one series and for a fleet; needs numba (``varnn[fast]``)."""
 
+import logging
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -16,11 +17,14 @@ from varnn.model.intervals.error_scale import ErrorScale
 from varnn.model.intervals.levels import between, quantile_bounds
 from varnn.network import compiled_code
 from varnn.network._compiled_carried import BEFORE, CELLS
+from varnn.network.jit import is_kept
 from varnn.streaming import _compiled_layout as lay
 from varnn.streaming._cell import Workspace
 from varnn.streaming._compiled_kernel import observe_rows, predict_rows, weigh_rows
 from varnn.streaming._step import Levels, Step, missing_where
 from varnn.streaming._values import without_gaps
+
+logger = logging.getLogger(__name__)
 
 _FEWEST = 256  # series of which each core gets a share
 _RECIPE = slice(lay.RESIDUAL, lay.SCORES)  # parts of what is carried, by the arrays of a snapshot
@@ -54,6 +58,10 @@ class CompiledStep(Step):
 
     def __init__(self, model: Fitted, n_series: int | None, workspace: Workspace) -> None:
         super().__init__(model, n_series)
+        if not (is_kept(predict_rows) and is_kept(observe_rows)):
+            logger.warning(
+                "compiling the steps of streams: once after an installation, for some ten seconds."
+            )
         if workspace.layout is None:
             workspace.layout = lay.layout_of(model)
         self._layout: lay.Layout = workspace.layout
