@@ -29,7 +29,7 @@ def lag_table(panel: Panel) -> DoubleArray:
     """
     labels = np.full((len(panel), len(LABEL_LAGS)), np.nan)
     for column, lag in enumerate(LABEL_LAGS):
-        labels[lag:, column] = panel.target[: len(panel) - lag]
+        labels[lag:, column] = panel.target[: max(0, len(panel) - lag)]
     return np.column_stack([panel.inputs, labels, clock(panel)])
 
 

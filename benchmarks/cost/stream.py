@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cost import stream_peers
-from benchmarks.cost.compiled import FAST, NUMPY_ONLY, compiled_code, told, ways, without_numba
+from benchmarks.cost.compiled import compiled_code, told, ways, without_numba, yardstick
 from benchmarks.cost.house import rows_like_appliances
 from benchmarks.cost.stream_peers import HISTORY, REFIT_EVERY, TREES, Live, Refitted, Step
 from benchmarks.cost.trained import LEVEL, TRAINING, form, trained_default
@@ -127,19 +127,19 @@ def _ours(model: VARNNRegressor, live: Live, compiled: bool, *, resume: bool = T
 def _rows(timings: list[Timing], errors: dict[str, float]) -> list[Row]:
     """Lay timings out, LightGBM's prediction and refit as one line more."""
     by_name = {one.name: one for one in timings}
-    base = [name for name in (FAST, NUMPY_ONLY) if name in by_name]
+    ours = yardstick()
     rows: list[Row] = []
 
     def add(name: str, median: float, best: float, p99: float | None, error: float | None) -> None:
         row: Row = {
             "contender": name,
-            "interval": f"{100 * LEVEL:.0f} %" if name in base else "none",
+            "interval": f"{100 * LEVEL:.0f} %" if name in ways() else "none",
             "median us": significant(median * 1e6),
             "best us": significant(best * 1e6),
             "p99 us": None if p99 is None else significant(p99 * 1e6),
             "p99 / median": None if p99 is None else significant(p99 / median),
         }
-        row |= {f"time / {ours}": significant(best / by_name[ours].best) for ours in base}
+        row[f"time / {ours}"] = significant(best / by_name[ours].best)
         rows.append(row | {"error": None if error is None else significant(error)})
 
     for name, one in by_name.items():
