@@ -61,7 +61,7 @@ def run_module(
     return subprocess.run(command, env=whole, capture_output=True, text=True, errors="replace")
 
 
-def call(function: str, *, threads: int, ahead: Path | None = None, **arguments: Any) -> Any:
+def call(function: str, ahead: Path | None = None, /, *, threads: int, **arguments: Any) -> Any:
     """Call ``"module:function"`` in a fresh process that has so many threads; give its JSON answer.
 
     The function is told the number of threads, next to its other arguments. ``ahead`` is a folder that is
@@ -78,7 +78,9 @@ def call(function: str, *, threads: int, ahead: Path | None = None, **arguments:
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         asked = json.dumps({"threads": threads} | arguments)
-        done = run_module("benchmarks.fresh", function, asked, str(answer), environment=environment, ahead=ahead)
+        done = run_module(
+            "benchmarks.fresh", function, asked, str(answer), environment=environment, ahead=ahead
+        )
         if done.returncode != 0:
             last = " ".join(done.stderr.strip().splitlines()[-1:]).rstrip(".")
             raise VarnnError(

@@ -1,4 +1,4 @@
-"""``python -m benchmarks train``, ``score``, ``stream``, ``growth`` and ``all``: the network beside its peers."""
+"""``python -m benchmarks train``, ``score``, ``stream``, ``growth`` and ``all``: the network beside peers."""
 
 from collections.abc import Sequence
 from pathlib import Path

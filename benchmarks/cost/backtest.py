@@ -13,7 +13,7 @@ from benchmarks.cost.lagged import WINDOW
 from benchmarks.cost.trained import LEVEL, TRAINING, form, rows_after_training, trained_default
 from benchmarks.record import Measured, Row, significant
 from benchmarks.speed.rounds import Contender, interleave
-from varnn._types import DoubleArray
+from varnn._types import DoubleArray, FloatArray
 from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
 
@@ -68,7 +68,10 @@ def measure(
     lines: list[Row] = []
     for one in timings:
         line: Row = {"contender": one.name, "interval": intervals[one.name]}
-        line |= {"median us a row": significant(one.median * 1e6), "best us a row": significant(one.best * 1e6)}
+        line |= {
+            "median us a row": significant(one.median * 1e6),
+            "best us a row": significant(one.best * 1e6),
+        }
         line[f"time / {ours}"] = significant(one.best / best[ours])
         lines.append(line | {"error": significant(over_persistence(few.target, answers[one.name]))})
     measured = Measured(
@@ -79,15 +82,15 @@ def measure(
         checks=[
             told("predict", **settings),
             f"neuralforecast is timed on {len(few):,} of the rows",
-            f"error is the mean squared one over that of persistence, on the first {len(few):,} rows less those "
-            "before the longest lag",
+            "error is the mean squared one over that of persistence, on the first "
+            f"{len(few):,} rows less those before the longest lag",
         ],
         absent=absent,
     )
     return asdict(measured)
 
 
-def over_persistence(labels: DoubleArray, predictions: DoubleArray) -> float:
+def over_persistence(labels: FloatArray, predictions: DoubleArray) -> float:
     """Mean squared error over that of persistence, from the row on for which everybody has all lags."""
     rows = slice(min(WEEK, len(labels) // 2), len(labels))
     before = labels[rows.start - 1 : -1]

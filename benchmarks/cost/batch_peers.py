@@ -1,7 +1,7 @@
 """Whom a user would fit to a table of rows instead, and let predict each row from those before it.
 
-All see the inputs of the row, labels before it and, but for SARIMAX, the clock. LightGBM and the networks give
-no interval; that of SARIMAX is a normal distribution's.
+All see the inputs of the row, labels before it and, but for SARIMAX, the clock. LightGBM and the networks
+give no interval; that of SARIMAX is a normal distribution's.
 """
 
 import importlib
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from benchmarks.cost.lagged import WINDOW, clock, lag_table, steps
-from varnn._types import DoubleArray
+from varnn._types import DoubleArray, FloatArray
 from varnn.data.panel import Panel
 
 HELD_OUT = 0.2  # of the rows, the last, to stop by: as the default does
@@ -127,7 +127,10 @@ class Lstm:
             error = float(((self._all(windows[cut:]) - labels[cut:]) ** 2).mean())
             waited = 0 if error < best else waited + 1
             if error < best:
-                best, kept = error, [{k: v.clone() for k, v in one.state_dict().items()} for one in self.layers]
+                best, kept = (
+                    error,
+                    [{k: v.clone() for k, v in one.state_dict().items()} for one in self.layers],
+                )
             if waited == PATIENCE:
                 break
         for layer, weights in zip(self.layers, kept or (), strict=bool(kept)):
@@ -211,10 +214,10 @@ PEERS: dict[str, type[Boosted] | type[Arimax] | type[Lstm] | type[Nhits]] = {
 class _Scale:
     """Mean 0 and deviation 1 of training rows."""
 
-    def __init__(self, rows: DoubleArray) -> None:
+    def __init__(self, rows: FloatArray) -> None:
         self.centre, self.deviation = rows.mean(axis=0), rows.std(axis=0) + 1e-12
 
-    def __call__(self, rows: DoubleArray) -> DoubleArray:
+    def __call__(self, rows: FloatArray) -> DoubleArray:
         return np.asarray((rows - self.centre) / self.deviation)
 
     def back(self, rows: DoubleArray) -> DoubleArray:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+
 from benchmarks.cost.trained import LEVEL, rows_after_training, trained_default
 from benchmarks.fresh import call
 
@@ -41,7 +43,7 @@ def ways() -> dict[str, bool]:
 
 
 def yardstick() -> str:
-    """Name the contender of ours that the others are measured by: what runs where all extras are installed."""
+    """Name the contender of ours that others are measured by: the compiled one, where there is one."""
     return next(iter(ways()))
 
 
@@ -51,7 +53,7 @@ def without_numba() -> list[str]:
 
 
 def told(what: str, **settings: Any) -> str:
-    """Say whether a stream (``"stream"``) or predictions (``"predict"``) are compiled, seen in fresh processes."""
+    """Say whether ``"stream"`` or ``"predict"`` brings compiled code in, seen in fresh processes."""
     loaded = {
         name: call("benchmarks.cost.compiled:loads_numba", threads=1, what=what, on=on, settings=settings)
         for name, on in ways().items()
@@ -70,7 +72,7 @@ def loads_numba(*, threads: int, what: str, on: bool, settings: dict[str, Any]) 
             model.predict(rows, interval=LEVEL)
         else:
             live = model.stream()
-            for x, y, time in zip(rows.inputs, rows.target, rows.time, strict=True):
+            for x, y, time in zip(rows.inputs, rows.target, np.asarray(rows.time), strict=True):
                 live.predict(x, time=time, interval=LEVEL)
                 live.observe(y)
     return "numba" in sys.modules

@@ -61,7 +61,7 @@ def measure(
         for name in names:
             if name not in absent:
                 ahead = Path(before) / "src" if before and name == BEFORE else None
-                one = call("benchmarks.cost.fit:once", threads=threads, ahead=ahead, name=name, **asked)
+                one = call("benchmarks.cost.fit:once", ahead, threads=threads, name=name, **asked)
                 found[name].append(one)
                 absent += [] if one else [name]
     best = {name: min(one["seconds"] for one in all_) for name, all_ in found.items() if name not in absent}

@@ -83,7 +83,8 @@ def measure(
         threads=threads,
         rows=lines,
         checks=[
-            f"predictions of {ALONE} series over {SAME_STEPS} steps agree to {difference:.1g}, in one call and alone",
+            f"predictions of {ALONE} series over {SAME_STEPS} steps agree to {difference:.1g}, "
+            "in one call and alone",
             told("stream", **settings),
             "memory is what making the fleet and three steps took at most beyond what there was",
         ],

@@ -48,15 +48,19 @@ def measure(
     settings
         Of the model, for tests that have no time.
     """
+    if settings is None:
+        settings = {} if size == "rows" else {"epochs": 3}
     lines: list[Row] = []
     before: tuple[int, dict[str, float]] | None = None
     for value in values or GROWN[size]:
         sizes = dict(base) | {size: value}
-        found = call("benchmarks.cost.growth:point", threads=threads, settings=settings or {}, **sizes)
+        found = call("benchmarks.cost.growth:point", threads=threads, settings=settings, **sizes)
         line: Row = {size: f"{value:,}"} | {name: significant(found[name]) for name in FIGURES}
         for name in FIGURES:
             line[f"{name.split()[0]}, per doubling"] = (
-                None if before is None else significant(per_doubling(before[0], value, before[1][name], found[name]))
+                None
+                if before is None
+                else significant(per_doubling(before[0], value, before[1][name], found[name]))
             )
         lines.append(line)
         before = (value, found)
@@ -89,7 +93,9 @@ def point(
     n_fitted = min(series, rows // SHORTEST)  # of more series, streams alone grow
     panel = rows_like_appliances(rows, n_series=n_fitted, inputs=inputs)
     model = VARNNRegressor(calendar=CALENDAR, ensemble=members, **settings)
-    VARNNRegressor(calendar=CALENDAR, ensemble=1, **(settings | {"epochs": 1})).fit(panel.between(0, SHORTEST * 4))
+    VARNNRegressor(calendar=CALENDAR, ensemble=1, **(settings | {"epochs": 1})).fit(
+        panel.between(0, SHORTEST * 4)
+    )
     seconds, _ = spent(lambda: model.fit(panel))
     batch = panel.between(0, min(len(panel), PREDICTED))
     model.predict(batch.between(0, SHORTEST), interval=LEVEL)  # compiles
@@ -100,7 +106,11 @@ def point(
 
     def step(number: int) -> None:
         at = number % each
-        fleet.predict(x[at] if one else np.broadcast_to(x[at], (*several, inputs)), time=times[0] + number * 600 * SECOND, interval=LEVEL)
+        fleet.predict(
+            x[at] if one else np.broadcast_to(x[at], (*several, inputs)),
+            time=times[0] + number * 600 * SECOND,
+            interval=LEVEL,
+        )
         fleet.observe(y[at] if one else np.full(several, y[at]))
 
     calls = max(5, 300 // series)

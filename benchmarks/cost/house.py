@@ -1,9 +1,9 @@
 """Rows to time with: made here, in the form of the Appliances set, so that anybody can run every bench.
 
-26 inputs (a sensor of temperature and one of humidity in each of nine rooms, the weather, the light, one of
-pure noise), a row every ten minutes, and a load that is never negative, comes back after a day and a week, and
-has bursts that no input shows. The default takes on that data the form that it takes on the published set:
-`benchmarks.cost.trained` says which.
+26 inputs (a sensor of temperature and one of humidity in each of nine rooms, the weather, the light, one
+of pure noise), a row every ten minutes, and a load that is never negative, comes back after a day and a
+week, and has bursts that no input shows. The default chooses there what it chooses on the published set, but
+for the week in its calendar, which `benchmarks.cost.trained` adds.
 """
 
 from itertools import count
@@ -27,7 +27,9 @@ INPUT_NAMES = (
 )
 
 
-def rows_like_appliances(rows: int = APPLIANCES_ROWS, *, n_series: int = 1, inputs: int = len(INPUT_NAMES)) -> Panel:
+def rows_like_appliances(
+    rows: int = APPLIANCES_ROWS, *, n_series: int = 1, inputs: int = len(INPUT_NAMES)
+) -> Panel:
     """Make rows.
 
     Parameters
@@ -72,7 +74,7 @@ def _house(rows: int, inputs: int, seed: int) -> tuple[DoubleArray, DoubleArray]
     hour, weekend = now % DAY / DAY, now % WEEK >= 5 * DAY
     outside = 8 + 5 * np.sin(2 * np.pi * (hour - 0.4)) + 4 * _wandering(rows, 0.999, random())
     lit = (hour > 0.7) * np.maximum(0, 10 * np.round(1.5 + _wandering(rows, 0.95, random())))
-    columns = [lit]
+    columns: list[DoubleArray] = [lit.astype(np.float64)]
     for _ in range(ROOMS):
         columns.append(20 + 0.2 * (outside - 8) + _wandering(rows, 0.998, random()))
         columns.append(40 + 3 * _wandering(rows, 0.995, random()) - 0.3 * (outside - 8))

@@ -1,6 +1,7 @@
 """One predict + observe of the default with a 90 % interval, beside what a user would take instead."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -24,7 +25,9 @@ PREDICTED, REFIT = "LightGBM, predict a row", "LightGBM, refit"
 REFITTED = f"LightGBM refitted every {REFIT_EVERY} rows"
 
 
-def measure(*, threads: int, rounds: int, calls: int, settings: dict[str, Any] | None = None) -> dict[str, Any]:
+def measure(
+    *, threads: int, rounds: int, calls: int, settings: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Time one predict + observe of each contender that is installed.
 
     Parameters
@@ -53,8 +56,11 @@ def measure(*, threads: int, rounds: int, calls: int, settings: dict[str, Any] |
         return Contender(name, call, calls=most)
 
     same = [Contender(name, _ours(model, live, on, resume=False)) for name, on in ways().items()]
-    everyone = [noted(name, _ours(model, live, on)) for name, on in ways().items()]
     absent = without_numba()
+    with suppress(ImportError):
+        same.append(Contender(ONNX, stream_peers.onnx_step(live, model)))
+    difference = agree(same, calls=SAME_STEPS, tolerance=SAME_TO)
+    everyone = [noted(name, _ours(model, live, on)) for name, on in ways().items()]
     makers: dict[str, Callable[[], Step]] = {
         ONNX: lambda: stream_peers.onnx_step(live, model, history=min(trained_on, HISTORY)),
         SNARIMAX: lambda: stream_peers.snarimax(live),
@@ -65,14 +71,11 @@ def measure(*, threads: int, rounds: int, calls: int, settings: dict[str, Any] |
             everyone.append(noted(name, make()))
         except ImportError:
             absent.append(name)
-    if ONNX not in absent:
-        same.append(Contender(ONNX, stream_peers.onnx_step(live, model)))
     try:
         trees = Refitted(live)
         everyone += [noted(PREDICTED, trees.step), Contender(REFIT, trees.refit, calls=1)]
     except ImportError:
         absent.append(REFITTED)
-    difference = agree(same, calls=SAME_STEPS, tolerance=SAME_TO)
     timings = interleave(everyone, rounds=rounds, calls=calls, warm_up=WARM_UP, settle=SETTLE)
     labels = live.panel.target[trained_on - 1 :].astype(np.float64)
     errors = {name: over_persistence(labels, answers) for name, answers in found.items()}

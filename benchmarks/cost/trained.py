@@ -36,9 +36,7 @@ def trained_default(rows: int = TRAINING, **settings: Any) -> VARNNRegressor:
     path = _kept_at((rows, inputs, sorted(settings.items())))
     if path.exists():
         return load(path)
-    model = VARNNRegressor(calendar=CALENDAR, **settings).fit(
-        house.rows_like_appliances(rows, inputs=inputs)
-    )
+    model = VARNNRegressor(calendar=CALENDAR, **settings).fit(house.rows_like_appliances(rows, inputs=inputs))
     path.parent.mkdir(mode=0o700, exist_ok=True)
     model.save(path)
     return model
@@ -62,7 +60,9 @@ def form(fitted: Fitted) -> str:
     pipeline, linear = fitted.pipeline, fitted.pipeline.linear
     members = len(fitted.weights.fusion)
     parts = [f"{len(fitted.input_names)} inputs"]
-    parts.append(f"{members} members of {fitted.architecture.hidden_size} hidden units over {fitted.window} rows")
+    parts.append(
+        f"{members} members of {fitted.architecture.hidden_size} hidden units over {fitted.window} rows"
+    )
     if pipeline.calendar:
         parts.append(f"time of {' and '.join(pipeline.calendar)}")
     if linear is not None and len(linear.periods):

@@ -66,7 +66,10 @@ def plan(bench: str, *, threads: Sequence[int], rounds: int, **changes: Any) -> 
         "growth-default": [
             (f"growth-default {size}", "cost.growth:measure", {"size": size}) for size in GROWN
         ],
-        "growth": [("growth", "speed.growth:measure", {}), ("growth Beijing", "speed.growth:measure_beijing", {})],
+        "growth": [
+            ("growth", "speed.growth:measure", {}),
+            ("growth Beijing", "speed.growth:measure_beijing", {}),
+        ],
     }
     for count in threads:
         for title, function, arguments in listed[bench]:
