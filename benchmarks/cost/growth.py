@@ -113,7 +113,7 @@ def point(
         )
         fleet.observe(y[at] if one else np.full(several, y[at]))
 
-    calls = max(5, 300 // series)
+    calls = max(5, 100 // series)
     (streamed,) = interleave([Contender("stream", step)], rounds=3, calls=calls, warm_up=3)
     (predicted,) = interleave(
         [Contender("batch", lambda number: model.predict(batch, interval=LEVEL), steps=len(batch))],

@@ -6,7 +6,7 @@ from pathlib import Path
 from benchmarks.cost.summary import summary
 from benchmarks.record import Measured, Saved, read, shown, significant
 from benchmarks.speed.plan import DEFAULT_BENCHES
-from benchmarks.speed.targets import TARGETS, WITHDRAWN
+from benchmarks.speed.targets import FLOORS, TARGETS, WITHDRAWN, Target
 
 HEAD = """\
 # Performance
@@ -25,6 +25,8 @@ minutes, 26 inputs, seasons of a day and a week. "Compiled" is `varnn[fast]` (nu
 all of it. Who is fast and wrong is cheap, too: the tables further down show the error of each beside its
 time, and whether it gives intervals.
 """
+
+_PRODUCTS = "time / matrix products alone"
 
 NETWORK = """\
 The network of the paper alone, RM and ARM+AM, without the linear part, the seasons, the experts and the
@@ -83,7 +85,11 @@ def _targets(measured: list[Measured]) -> str:
         for one in WITHDRAWN
     )
     words = "Verdicts are of runs with one thread, unless a line says two."
-    why = "Withdrawn, as the floor was reached: a fused step takes little more than its products alone."
+    floors = ", ".join(
+        f"{what} {shown(Target(what, *where, _PRODUCTS, 0).find(measured, 1))}"
+        for what, where in FLOORS.items()
+    )
+    why = f"Withdrawn, as the floor was shown; steps as multiples of their matrix products alone: {floors}."
     table = _table(columns, rows)
     return f"## What was asked for, and what was measured\n\n{words}\n\n{table}\n{why} {withdrawn}.\n"
 
