@@ -84,14 +84,16 @@ def _targets(measured: list[Measured]) -> str:
         f"{one.what}, {shown(one.least)} times (measured: {shown(one.find(measured, one.threads))})"
         for one in WITHDRAWN
     )
-    words = "Verdicts are of runs with one thread, unless a line says two."
     floors = ", ".join(
-        f"{what} {shown(Target(what, *where, _PRODUCTS, 0).find(measured, 1))}"
+        f"{shown(Target(what, *where, _PRODUCTS, 0).find(measured, 1))} ({what})"
         for what, where in FLOORS.items()
     )
-    why = f"Withdrawn, as the floor was shown; steps as multiples of their matrix products alone: {floors}."
+    words = "Verdicts are of runs with one thread, unless a line says two."
+    why = f"The floor was shown: a step takes so many times its matrix products alone: {floors}."
     table = _table(columns, rows)
-    return f"## What was asked for, and what was measured\n\n{words}\n\n{table}\n{why} {withdrawn}.\n"
+    return (
+        f"## What was asked for, and what was measured\n\n{words}\n\n{table}\nWithdrawn: {withdrawn}. {why}\n"
+    )
 
 
 def _files(title: str, words: str, saved: Mapping[str, Saved]) -> list[str]:
