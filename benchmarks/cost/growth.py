@@ -1,7 +1,7 @@
 """How fit, batch and stream of the default grow with rows, inputs, members and series."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,6 +13,7 @@ from benchmarks.cost.trained import CALENDAR, LEVEL
 from benchmarks.fresh import call
 from benchmarks.record import Measured, Row, significant
 from benchmarks.speed.rounds import Contender, interleave
+from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
 
 BASE = {"rows": 4000, "inputs": 26, "members": 4, "series": 1}
@@ -23,7 +24,8 @@ GROWN: Mapping[str, Sequence[int]] = {
     "series": (1, 10, 100, 1000),
 }
 FIGURES = ("fit s", "batch us a row", "stream us a series")
-SHORTEST = 50  # rows of a series that is fitted: of many, some more rows are
+SHORTEST = 40  # rows of a series that is fitted; of more series than that leaves, only streams are timed
+SECOND = np.timedelta64(1, "s")
 PREDICTED = 10_000  # rows in one batch
 
 
@@ -51,17 +53,19 @@ def measure(
     if settings is None:
         settings = {} if size == "rows" else {"epochs": 3}
     lines: list[Row] = []
-    before: tuple[int, dict[str, float]] | None = None
+    before: tuple[int, dict[str, float | None]] | None = None
     for value in values or GROWN[size]:
         sizes = dict(base) | {size: value}
         found = call("benchmarks.cost.growth:point", threads=threads, settings=settings, **sizes)
-        line: Row = {size: f"{value:,}"} | {name: significant(found[name]) for name in FIGURES}
+        line: Row = {size: f"{value:,}"}
+        line |= {name: None if found[name] is None else significant(found[name]) for name in FIGURES}
         for name in FIGURES:
-            line[f"{name.split()[0]}, per doubling"] = (
-                None
-                if before is None
-                else significant(per_doubling(before[0], value, before[1][name], found[name]))
-            )
+            column = f"{name.split()[0]}, per doubling"
+            line[column] = None
+            if before is not None and found[name] is not None:
+                line[column] = significant(
+                    per_doubling(before[0], value, before[1][name] or 0.0, found[name])
+                )
         lines.append(line)
         before = (value, found)
     stays = ", ".join(f"{value:,} {name}" for name, value in base.items() if name != size)
@@ -88,43 +92,44 @@ def per_doubling(smaller: float, larger: float, before: float, after: float) -> 
 
 def point(
     *, threads: int, rows: int, inputs: int, members: int, series: int, settings: dict[str, Any]
-) -> dict[str, float]:
+) -> dict[str, float | None]:
     """Fit once, predict rows in one batch, and make streamed steps of all series, in this process."""
-    n_fitted = min(series, rows // SHORTEST)  # of more series, streams alone grow
+    n_fitted = min(series, rows // SHORTEST)
     panel = rows_like_appliances(rows, n_series=n_fitted, inputs=inputs)
     model = VARNNRegressor(calendar=CALENDAR, ensemble=members, **settings)
-    VARNNRegressor(calendar=CALENDAR, ensemble=1, **(settings | {"epochs": 1})).fit(
-        panel.between(0, SHORTEST * 4)
-    )
+    small = VARNNRegressor(calendar=CALENDAR, ensemble=1, **(settings | {"epochs": 1}))
+    small.fit(rows_like_appliances(5 * SHORTEST, inputs=inputs))  # compiles, and loads what is loaded once
     seconds, _ = spent(lambda: model.fit(panel))
     batch = panel.between(0, min(len(panel), PREDICTED))
-    model.predict(batch.between(0, SHORTEST), interval=LEVEL)  # compiles
-    one, several = (series == 1), (series,)
-    fleet = model.stream(n_series=None if one else series)
-    x, y, times = panel.inputs.astype(np.float64), panel.target.astype(np.float64), np.asarray(panel.time)
-    each = len(panel) // n_fitted
-
-    def step(number: int) -> None:
-        at = number % each
-        fleet.predict(
-            x[at] if one else np.broadcast_to(x[at], (*several, inputs)),
-            time=times[0] + number * 600 * SECOND,
-            interval=LEVEL,
-        )
-        fleet.observe(y[at] if one else np.full(several, y[at]))
-
-    calls = max(5, 100 // series)
-    (streamed,) = interleave([Contender("stream", step)], rounds=3, calls=calls, warm_up=3)
+    model.predict(batch, interval=LEVEL)
     (predicted,) = interleave(
         [Contender("batch", lambda number: model.predict(batch, interval=LEVEL), steps=len(batch))],
         rounds=3,
         calls=1,
     )
+    calls = max(5, 100 // series)
+    (streamed,) = interleave(
+        [Contender("stream", _stream(model, panel, series))], rounds=3, calls=calls, warm_up=3
+    )
+    whole = n_fitted == series
     return {
-        "fit s": seconds,
-        "batch us a row": predicted.best * 1e6,
+        "fit s": seconds if whole else None,
+        "batch us a row": predicted.best * 1e6 if whole else None,
         "stream us a series": streamed.best / series * 1e6,
     }
 
 
-SECOND = np.timedelta64(1, "s")
+def _stream(model: VARNNRegressor, panel: Panel, series: int) -> Callable[[int], None]:
+    """Steps of so many series, all with the rows of the first one, over and over."""
+    live = model.stream(n_series=None if series == 1 else series)
+    shape = () if series == 1 else (series,)
+    length = int(panel.lengths[0])
+    x, y, times = panel.inputs.astype(np.float64), panel.target.astype(np.float64), np.asarray(panel.time)
+
+    def step(number: int) -> None:
+        at = number % length
+        now = np.broadcast_to(x[at], (*shape, panel.n_inputs))
+        live.predict(now, time=times[0] + number * 600 * SECOND, interval=LEVEL)
+        live.observe(np.broadcast_to(y[at], shape) if shape else y[at])
+
+    return step
