@@ -166,11 +166,13 @@ class Nhits:
         self.package: Any = importlib.import_module("neuralforecast")
         self.models: Any = importlib.import_module("neuralforecast.models")
         self.scale: Any = None
+        self.label_scale: Any = None
         self.forecast: Any = None
 
     def fit(self, panel: Panel) -> None:
         """Train for a fixed number of steps."""
         self.scale = _Scale(np.column_stack([panel.inputs, clock(panel)]))
+        self.label_scale = _Scale(panel.target)
         frame = self._frame(panel)
         quiet = {"enable_progress_bar": False, "logger": False, "enable_checkpointing": False}
         model = self.models.NHITS(
@@ -179,7 +181,7 @@ class Nhits:
             futr_exog_list=[name for name in frame.columns if name not in ("unique_id", "ds", "y")],
             max_steps=STEPS,
             windows_batch_size=BATCH,
-            scaler_type="standard",
+            scaler_type="identity",  # one by window divides by next to nothing where an input stands still
             accelerator="cpu",
             enable_model_summary=False,
             **quiet,
@@ -194,13 +196,14 @@ class Nhits:
             found = self.forecast.cross_validation(
                 self._frame(panel), n_windows=len(panel) - WINDOW, step_size=1, use_fitted=True
             )
-        return np.concatenate([np.full(WINDOW, np.nan), found["NHITS"].to_numpy().astype(np.float64)])
+        predictions = self.label_scale.back(found["NHITS"].to_numpy().astype(np.float64))
+        return np.concatenate([np.full(WINDOW, np.nan), predictions])
 
     def _frame(self, panel: Panel) -> Any:
         pandas: Any = importlib.import_module("pandas")
         columns = self.scale(np.column_stack([panel.inputs, clock(panel)]))
         frame = pandas.DataFrame(columns, columns=[*panel.input_names, "hour", "weekday"])
-        return frame.assign(unique_id="house", ds=np.asarray(panel.time), y=panel.target)
+        return frame.assign(unique_id="house", ds=np.asarray(panel.time), y=self.label_scale(panel.target))
 
 
 PEERS: dict[str, type[Boosted] | type[Arimax] | type[Lstm] | type[Nhits]] = {

@@ -20,7 +20,7 @@ from benchmarks.cost.trained import form
 from benchmarks.fresh import call, peak_above
 from benchmarks.record import Measured, Row, significant
 from varnn import datasets
-from varnn.errors import VarnnError
+from varnn.errors import ConfigError
 from varnn.estimator.regressor import VARNNRegressor
 
 OURS, BEFORE = "varnn default", "varnn default, before"
@@ -123,4 +123,7 @@ def spent(work: Any) -> tuple[float, float | None]:
 def check_checkout(before: Path | None) -> None:
     """Refuse a folder that is no checkout of this project."""
     if before is not None and not (before / "src" / "varnn" / "__init__.py").is_file():
-        raise VarnnError(f"--before must be a checkout of this project; {str(before)!r} has no src/varnn.")
+        raise ConfigError(
+            f"--before must be a checkout of this project; {str(before)!r} has no src/varnn. "
+            "Give its root folder."
+        )

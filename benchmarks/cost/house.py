@@ -2,8 +2,8 @@
 
 26 inputs (a sensor of temperature and one of humidity in each of nine rooms, the weather, the light, one
 of pure noise), a row every ten minutes, and a load that is never negative, comes back after a day and a
-week, and has bursts that no input shows. The default chooses there what it chooses on the published set, but
-for the week in its calendar, which `benchmarks.cost.trained` adds.
+week, and has bursts that no input shows. The default chooses there what it chooses on the published set:
+seasons of a day and a week, and the time of day and week as inputs.
 """
 
 from itertools import count

@@ -1,7 +1,7 @@
 """The default, trained once on made rows and kept in a temporary folder for all benches that follow.
 
-It is `VARNNRegressor()` with nothing changed but the calendar, which is set to what validation chooses on the
-Appliances set: time of day and week. The rest it chooses itself, and chooses as there.
+It is `VARNNRegressor()` with the calendar given instead of chosen: time of day and week, as validation
+chooses them here and on the Appliances set. That its form is the same is then no matter of a draw.
 """
 
 import getpass

@@ -30,7 +30,7 @@ from benchmarks.cost.lagged import LABEL_LAGS, lag_table
 from benchmarks.record import Measured, save
 from benchmarks.speed import page
 from benchmarks.speed.targets import TARGETS
-from varnn.errors import VarnnError
+from varnn.errors import ConfigError, VarnnError
 
 SMALL: dict[str, Any] = {"rows": 1200, "epochs": 1, "ensemble": 1, "hidden_size": 4}
 
@@ -224,7 +224,7 @@ def test_another_checkout_is_imported_from_there(tmp_path: Path) -> None:
     with pytest.raises(VarnnError, match="the other one"):
         fit.measure(threads=1, rounds=1, rows=300, before=str(tmp_path), peers=[], settings=tiny)
     fit.check_checkout(tmp_path)
-    with pytest.raises(VarnnError, match="must be a checkout"):
+    with pytest.raises(ConfigError, match="must be a checkout"):
         fit.check_checkout(package)
 
 
