@@ -46,6 +46,7 @@ LEAST_FORGETTING = 0.9  # a memory of ten rows
 LEAK = 0.9998  # what was learnt from a row fades over five thousand
 BOUND = 5.0  # errors beyond so many standard deviations count as so many
 _ROWS_AT_ONCE = 32  # that are gone through together: fewer take longer, and more too
+_BLOCK = 256  # rows that are whitened together: their features stay in a core's own cache
 _RIDGE = 1e-3  # on the second moments, relative to their mean: some features are hardly ever there
 
 
@@ -131,7 +132,7 @@ class Adapter:
         self._members = members
         self._features = np.ones((members, n_series, size))
         self._white = np.zeros_like(self._features)  # z
-        self._factor = adaptation.whitening.astype(np.float64)
+        self.factor = adaptation.whitening.astype(np.float64)
         self._outputs = np.zeros((members, n_series))
         self._corrections = np.zeros(self.change.shape[:-1])  # (R, E, n)
 
@@ -147,7 +148,7 @@ class Adapter:
 
     def _whiten(self) -> None:
         """Compute z of the features."""
-        factor, own = self._factor, self.adaptation.own
+        factor, own = self.factor, self.adaptation.own
         if own == factor.shape[1]:
             np.matmul(self._features, factor, out=self._white)
             return
@@ -202,7 +203,7 @@ class Adapter:
         labels = np.where(known, targets, 0.0)
         phi = np.ones((*features.shape[:-1], features.shape[-1] + 1))
         phi[..., :-1] = features
-        white = phi @ self._factor[:, None]  # z
+        white = phi @ self.factor[:, None]  # z
         products = white @ white.swapaxes(-1, -2)  # (E, n, B, B): z_t' z_j
         sizes = np.diagonal(products, axis1=-2, axis2=-1)
         kept, left = _fading(known, LEAK)
@@ -291,17 +292,24 @@ def corrections_compiled(
     """Do the same by compiled code, whose features are hidden layers (E, N, K) and regressors (N, F)."""
     from varnn.model._compiled_adaptation import adapted_rows
 
-    how, own = adapter.adaptation, adapter.adaptation.own
+    how, rows = adapter.adaptation, len(targets)
     steps, labels = 1 - np.array(how.forgetting), targets.astype(np.float64)
-    added = np.empty((len(how.gain), len(targets), len(steps)))
-    common = np.column_stack([regressors, np.ones(len(targets))])[:, : how.gain.shape[1] - own]
-    common = common @ how.whitening[0, own:, own:]
+    added = np.empty((len(how.gain), rows, len(steps)))
+    own, size = how.own, how.gain.shape[1]
+    common = np.column_stack([regressors, np.ones(rows)])[:, : size - own] @ adapter.factor[0, own:, own:]
 
     def one(member: int) -> None:
+        white, phi = np.empty((rows, size)), np.empty((_BLOCK, size))
+        white[:, own:] = common
+        for begin in range(0, rows, _BLOCK):
+            some = slice(begin, begin + _BLOCK)
+            here = phi[: len(white[some])]
+            here[:, : hidden.shape[2]], here[:, hidden.shape[2] : -1] = hidden[member, some], regressors[some]
+            here[:, -1] = 1
+            white[some, :own] = here @ adapter.factor[member, :, :own]
         change = np.ascontiguousarray(adapter.change[:, member].swapaxes(0, 1))
-        factor = np.ascontiguousarray(how.whitening[member].T)
-        rows = (hidden[member], regressors, common, outputs[member].astype(np.float64), labels, starts)
-        adapted_rows(*rows, factor, steps, how.bound, change, added[member])
+        known = (outputs[member].astype(np.float64), labels, starts)
+        adapted_rows(white, *known, steps, how.bound, change, added[member])
         adapter.change[:, member] = change.swapaxes(0, 1)
 
     compiled_code.on_all_cores(one, range(len(added)))

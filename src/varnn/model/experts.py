@@ -253,11 +253,11 @@ class LiveExperts:
         nothing = np.full((1, len(standard)), self._nothing)
         followed, unit = None, self.experts.unit
         if compiled_code.is_worth_it(len(targets)):
+            joined = unit * standard if unit else standard[:, :0].copy()
+            learnt = corrections_compiled(self.readout, hidden, joined, *rows)
             if self.linear is not None:
                 unseen = np.empty((1, len(standard), 0), np.float32)
                 (followed,) = corrections_compiled(self.linear, unseen, standard, nothing, targets, starts)
-            joined = unit * standard if unit else standard[:, :0].copy()
-            learnt = corrections_compiled(self.readout, hidden, joined, *rows)
         else:
             if self.linear is not None:
                 (followed,) = corrections(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -79,8 +79,17 @@ def on_all_cores(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> li
     cores = min(len(listed), os.cpu_count() or 1)
     if cores < 2:
         return [work(item) for item in listed]
-    with ThreadPoolExecutor(cores) as pool:
+    # Products of each keep to one thread: more would wait for each other.
+    with ThreadPoolExecutor(cores) as pool, _libraries().limit(limits=1, user_api="blas"):
         return list(pool.map(work, listed))
+
+
+@cache
+def _libraries() -> Any:
+    """The libraries of products that are loaded; to find them takes a while."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def shares(count: int) -> list[slice]:
