@@ -54,7 +54,9 @@ def exact_leak(panel: Panel) -> str | None:
     True
     """
     if panel not in _found:
-        with threadpool_limits(1, user_api="blas"):  # small products: on a busy machine threads wait for threads
+        with threadpool_limits(
+            1, user_api="blas"
+        ):  # small products: on a busy machine threads wait for threads
             relation = _relation(panel)
         _found[panel] = None if relation is None else _in_words(panel, relation)
     return _found[panel]

@@ -104,8 +104,12 @@ def choose_on_validation(
 
 
 def seen_by_calibrator(fitted: Fitted, panel: Panel) -> CalibrationRows:
-    """Hidden layers (N, K), errors (N,) and starts of a panel's latest rows."""
-    return Review.of(fitted, panel.latest(LATEST), LATEST).seen(fitted.shrinkage)
+    """Hidden layers (N, K), errors (N,) and starts of a panel's latest rows, which were trained on.
+
+    Errors are the network's own: they say which hidden units go with large ones as well as those of the
+    experts, which take twice as long to follow as the network does to score.
+    """
+    return Review.of(replace(fitted, experts=None), panel.latest(LATEST), LATEST).seen(fitted.shrinkage)
 
 
 def _beside_simple_models(fitted: Fitted, review: Review, validation: Panel) -> dict[str, float]:

@@ -54,8 +54,9 @@ class OneStep:
         return candidates(self.settings, self.training, self.validation)
 
     def errors(self, candidates: Sequence[Candidate], firsts: Sequence[Trained]) -> list[float]:
-        """Validation losses, in the target's units."""
-        return [one.error(trained) for one, trained in zip(candidates, firsts, strict=True)]
+        """Validation errors, in the target's units."""
+        window = self.config.window
+        return [one.error(trained, window) for one, trained in zip(candidates, firsts, strict=True)]
 
     def assemble(self, candidate: Candidate, members: list[Trained]) -> Fitted:
         """Put the model together."""

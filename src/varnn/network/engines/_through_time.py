@@ -1,7 +1,7 @@
 """Backpropagation through time of a batch of windows, from rows to gradient in one compiled call (numba).
 
-Equations and names are those of `varnn.network.engines.fused`. Matrices that lie end to end in the flat vector
-are read as one, so that a step forwards is two products and nothing is left to be added to them::
+Equations and names are those of `varnn.network.engines.fused`. Matrices that lie end to end in the flat
+vector are read as one, so that a step forwards is two products and nothing is left to be added to them::
 
     z_t = F_t [W; b]         F_t = [x_t, h_t, u_t-1, 1]
     a_t = R_t [w_e; b_e; C]  R_t = [e_t, 1, h_t]
@@ -110,7 +110,9 @@ def _hidden_slope(
 
 
 @kernel
-def _memory_slope(h: FloatArray, d_h: FloatArray, error: FloatArray, is_relu: bool, d_a: FloatArray) -> Scalar:
+def _memory_slope(
+    h: FloatArray, d_h: FloatArray, error: FloatArray, is_relu: bool, d_a: FloatArray
+) -> Scalar:
     """Write d(a), and give d(a) w_e'."""
     zero, one = h.dtype.type(0), h.dtype.type(1)
     total = zero

@@ -7,7 +7,7 @@ same products without asking, and lets go of Python's lock meanwhile, so that tw
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -69,9 +69,7 @@ class UnrolledEngine(Engine):
         self._how = (task.loss_rows, cell.memory_activation == "relu")
         self._gradient = inputs.new_zeros(count_weights(cell))
         kind, steps = self._rows[0].dtype, task.window
-        self._buffers = lru_cache(maxsize=2)(
-            lambda batch: _through_time.Buffers.of(cell, steps, batch, kind)
-        )
+        self._buffers = lru_cache(maxsize=2)(lambda batch: _through_time.Buffers.of(cell, steps, batch, kind))
 
     @classmethod
     def limits(cls, task: Task) -> list[str]:
@@ -91,5 +89,6 @@ class UnrolledEngine(Engine):
     def loss_and_gradient(self, flat: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
         """Mean squared error of the windows ending at rows ``ends``, and its gradient."""
         vectors = (flat.detach().numpy(), self._gradient.numpy())
-        loss = self._pass(*self._rows, ends.numpy(), *self._how, *vectors, *self._buffers(len(ends)))
+        work: tuple[Any, ...] = self._buffers(len(ends))
+        loss = self._pass(*self._rows, ends.numpy(), *self._how, *vectors, *work)
         return torch.scalar_tensor(loss, dtype=flat.dtype), self._gradient

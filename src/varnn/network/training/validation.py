@@ -1,8 +1,8 @@
 """The error on validation rows, by which the epoch to keep is chosen.
 
-With one loss row each row is predicted from a window of its own, as it will be in use. With several, windows are
-those of training: each row is the loss row of one of them, with a context of all lengths that training sees.
-That takes two steps a row in place of 24, and chooses as well.
+With one loss row, each row is predicted from a window of its own, as it will be in use. With several, windows
+are those of training, and each row is a loss row of one of them: that takes two steps a row, not a whole
+window, and is as good to choose an epoch by. What is chosen otherwise is chosen by the error in use.
 """
 
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from varnn.network.cell import (
     project,
     update,
 )
-from varnn.network.engines.engine import unpack
+from varnn.network.engines.engine import pack, unpack
 from varnn.network.scoring import score
 from varnn.network.training.config import TrainConfig, put_on
 
@@ -54,6 +54,12 @@ def validation_loss_of(
         if len(ends):
             return LossOfWindows(architecture, panel, ends, config, device, ahead)
     return LossOfRows(architecture, panel, config.window, device, ahead)
+
+
+def error_in_use(architecture: Architecture, weights: Weights, panel: Panel, window: int) -> float:
+    """Mean squared error of one network on a scaled panel, each row predicted from its own window."""
+    flat = torch.from_numpy(pack(weights))
+    return LossOfRows(architecture, panel, window, flat.device)(flat)[0]
 
 
 class LossOfRows:
@@ -146,7 +152,7 @@ class LossOfWindows:
         for begin in range(0, len(self.ends), _WINDOWS_AT_ONCE):
             squares += self._squares(weights, self.ends[begin : begin + _WINDOWS_AT_ONCE])
         own, later = squares
-        return [float(one) for one in own / max(1, self.known) + later / max(1, self.known_ahead)]
+        return [float(one) for one in own / self.known + later / max(1, self.known_ahead)]
 
     def _squares(self, weights: Weights, ends: Any) -> npt.NDArray[np.float64]:
         """Sums of squared errors of windows, their own rows' and those of the rows after: (2, E)."""
