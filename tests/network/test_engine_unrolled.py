@@ -69,7 +69,6 @@ def test_refusing_says_all_that_is_not_handled() -> None:
     reasons = [
         "activation_memory=False (only True)",
         "residual='scalar' (only 'projected')",
-        "targets ahead",
         "device='meta' (only 'cpu')",
         "3 members at once (only one)",
     ]

@@ -1,4 +1,4 @@
-"""Backpropagation through time of a batch of windows, from rows to gradient in one compiled call (numba).
+"""Backpropagation through time of a batch of windows in compiled code, forwards and backwards (numba).
 
 Equations and names are those of `varnn.network.engines.fused`. Matrices that lie end to end in the flat
 vector are read as one, so that a step forwards is two products and nothing is left to be added to them::
@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from varnn._types import BoolArray, FloatArray
-from varnn.network.cell import Architecture
 from varnn.network.engines._piecewise import Integers, Scalar, kernel
+from varnn.network.engines.engine import Task
 
 
 class Buffers(NamedTuple):
@@ -30,10 +30,13 @@ class Buffers(NamedTuple):
     missing: BoolArray  # (w, B): rows without a label
     d_state: FloatArray  # (B, M + K): d(h) and d(u), as the step after sees them
     d_carried: FloatArray  # (B, M): what else is in d(h): d(a) C', or d(h) itself where it was held
+    d_u: FloatArray  # (w, B, K): what else is in d(u): G V' of loss rows, in a cell that looks ahead
+    beyond: FloatArray  # (loss rows, B, H - 1): G
 
     @classmethod
-    def of(cls, cell: Architecture, steps: int, batch: int, kind: np.dtype[np.floating]) -> "Buffers":
-        """Work space of a cell."""
+    def of(cls, task: Task, batch: int) -> "Buffers":
+        """Work space of a task."""
+        cell, steps, kind = task.architecture, task.window, task.inputs.numpy().dtype
         hidden, memory = cell.hidden_size, cell.memory_size
 
         def zeros(*shape: int) -> FloatArray:
@@ -52,6 +55,8 @@ class Buffers(NamedTuple):
             np.zeros((steps, batch), np.bool_),
             zeros(batch, memory + hidden),
             zeros(batch, memory),
+            zeros(steps, batch, hidden),
+            zeros(task.loss_rows, batch, cell.horizon - 1),
         )
 
 
@@ -100,13 +105,14 @@ def _remember(a: FloatArray, is_relu: bool, h: FloatArray) -> None:
 
 @kernel
 def _hidden_slope(
-    u: FloatArray, g: Scalar, readout: FloatArray, d_u: FloatArray, d_z: FloatArray, d_readout: FloatArray
-) -> None:
+    u: FloatArray, g: Scalar, readout: FloatArray, of_state: FloatArray, of_ahead: FloatArray,
+    d_z: FloatArray, d_readout: FloatArray,
+) -> None:  # fmt: skip
     """Write d(z), and add to d(w_o)."""
     zero = u.dtype.type(0)
     for k in range(len(u)):
         d_readout[k] += g * u[k]
-        d_z[k] = zero if u[k] <= zero else g * readout[k] + d_u[k]
+        d_z[k] = zero if u[k] <= zero else g * readout[k] + of_state[k] + of_ahead[k]
 
 
 @kernel
@@ -129,76 +135,139 @@ def _memory_slope(
     return total
 
 
+class Matrices(NamedTuple):
+    """Views of a flat vector of weights, or of their gradient."""
+
+    fusion: FloatArray  # (D + M + K + 1, K): [W; b]
+    readout: FloatArray  # (K,)
+    readout_bias: FloatArray  # (1,)
+    recall: FloatArray  # (2 [+ M], M): [w_e; b_e; C]
+    ahead: FloatArray  # (K, H - 1): V
+    ahead_bias: FloatArray  # (H - 1,)
+
+
 @kernel
-def _matrices(
-    flat: FloatArray, n_fused: int, hidden: int, n_recalled: int, memory: int
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Views of a flat vector: [W; b], w_o, b_o and [w_e; b_e; C]."""
+def _matrices(flat: FloatArray, work: Buffers) -> Matrices:
+    hidden, memory, later = work.z.shape[2], work.a.shape[2], work.beyond.shape[2]
+    n_fused, n_recalled = work.fused.shape[2], work.recalled.shape[2]
     readout = n_fused * hidden
     recall = readout + hidden + 1
-    return (
+    ahead = recall + n_recalled * memory
+    ahead_bias = ahead + hidden * later
+    return Matrices(
         flat[:readout].reshape(n_fused, hidden),
         flat[readout : recall - 1],
         flat[recall - 1 : recall],
-        flat[recall : recall + n_recalled * memory].reshape(n_recalled, memory),
+        flat[recall:ahead].reshape(n_recalled, memory),
+        flat[ahead:ahead_bias].reshape(hidden, later),
+        flat[ahead_bias:],
     )
 
 
 @kernel
-def _forward(
-    inputs: FloatArray, target: FloatArray, ends: Integers, is_relu: bool,
-    fusion: FloatArray, readout: FloatArray, readout_bias: FloatArray, recall: FloatArray,
-    fused: FloatArray, recalled: FloatArray, z: FloatArray, u: FloatArray, a: FloatArray, missing: BoolArray,
-) -> None:  # fmt: skip
-    """Go through the windows, and write e_t into R_t; that of a row without a label is zero."""
-    steps, batch, _ = z.shape
-    n_inputs, memory = inputs.shape[1], a.shape[2]
-    state = n_inputs + memory
-    accumulates = recalled.shape[2] > 2
+def forward(
+    inputs: FloatArray, target: FloatArray, ends: Integers, flat: FloatArray, is_relu: bool, work: Buffers
+) -> float:
+    """Go through the windows that end at rows ``ends``, (B,); write e_t into R_t and s_t into g_t.
+
+    Gives the loss of the windows' own rows. The error of a row without a label is zero.
+    """
+    weights = _matrices(flat, work)
+    fused, recalled, missing = work.fused, work.recalled, work.missing
+    steps, batch = missing.shape
+    loss_rows = len(work.beyond)
+    n_inputs = inputs.shape[1]
+    state = n_inputs + work.a.shape[2]
     for t in range(steps):
         for b in range(batch):
             _copy(inputs[ends[b] - (steps - 1) + t], fused[t, b, :n_inputs])
-        np.dot(fused[t], fusion, z[t])
+        np.dot(fused[t], weights.fusion, work.z[t])
         for b in range(batch):
             label = target[ends[b] - (steps - 1) + t]
-            y_hat = readout_bias[0] + _activate(z[t, b], readout, u[t, b])
-            _copy(u[t, b], fused[t + 1, b, state:-1])
+            y_hat = weights.readout_bias[0] + _activate(work.z[t, b], weights.readout, work.u[t, b])
+            _copy(work.u[t, b], fused[t + 1, b, state:-1])
             missing[t, b] = np.isnan(label)
             recalled[t, b, 0] = 0 if missing[t, b] else label - y_hat
         if t + 1 < steps:
-            np.dot(recalled[t], recall, a[t])
+            np.dot(recalled[t], weights.recall, work.a[t])
             for b in range(batch):
                 h = fused[t + 1, b, n_inputs:state]
                 if missing[t, b]:
                     _copy(fused[t, b, n_inputs:state], h)
                 else:
-                    _remember(a[t, b], is_relu, h)
-                if accumulates:
+                    _remember(work.a[t, b], is_relu, h)
+                if recalled.shape[2] > 2:
                     _copy(h, recalled[t + 1, b, 2:])
+    squares, known = 0.0, 0
+    for t in range(steps - loss_rows, steps):
+        for b in range(batch):
+            squares += recalled[t, b, 0] * recalled[t, b, 0]
+            known += not missing[t, b]
+    known = max(known, 1)
+    for t in range(steps):
+        for b in range(batch):
+            work.g[t, b] = -2 / known * recalled[t, b, 0] if t >= steps - loss_rows else 0
+    return float(squares / known)
 
 
 @kernel
-def _backward(
-    loss_rows: int, share: Scalar, is_relu: bool,
-    of_state: FloatArray, readout: FloatArray, recall: FloatArray,
-    fused: FloatArray, recalled: FloatArray, z: FloatArray, u: FloatArray, a: FloatArray, g: FloatArray,
-    missing: BoolArray, d_state: FloatArray, d_carried: FloatArray, d_readout: FloatArray,
-) -> None:  # fmt: skip
-    """Go back through the windows; z becomes d(z) and a becomes d(a)."""
-    steps, batch, _ = z.shape
-    memory = a.shape[2]
-    n_inputs = fused.shape[2] - 1 - of_state.shape[0]
-    zero = z.dtype.type(0)
-    accumulates = recalled.shape[2] > 2
+def look_ahead(
+    later: FloatArray, ends: Integers, flat: FloatArray, gradient: FloatArray, work: Buffers
+) -> float:
+    """Go on from the loss rows to those after them, whose targets are ``later`` (N, H - 1); give their loss.
+
+    Writes G_t V', and the gradients of V and b_v.
+    """
+    weights, slopes = _matrices(flat, work), _matrices(gradient, work)
+    loss_rows, batch, ahead = work.beyond.shape
+    hidden, steps = work.u.shape[2], len(work.u)
+    rows = loss_rows * batch
+    u = work.u[steps - loss_rows :].reshape(rows, hidden)
+    errors = work.beyond.reshape(rows, ahead)
+    np.dot(u, weights.ahead, errors)
+    squares, known = 0.0, 0
+    for row in range(rows):
+        here = ends[row % batch] - (loss_rows - 1) + row // batch
+        for k in range(ahead):
+            if np.isnan(later[here, k]):
+                errors[row, k] = 0
+            else:
+                errors[row, k] += weights.ahead_bias[k] - later[here, k]
+                squares += errors[row, k] * errors[row, k]
+                known += 1
+    known = max(known, 1)
+    _fill(slopes.ahead_bias, flat.dtype.type(0))
+    for row in range(rows):
+        for k in range(ahead):
+            errors[row, k] *= 2 / known
+        _add(errors[row], slopes.ahead_bias)
+    np.dot(errors, weights.ahead.T, work.d_u[steps - loss_rows :].reshape(rows, hidden))
+    np.dot(u.T, errors, slopes.ahead)
+    return float(squares / known)
+
+
+@kernel
+def backward(flat: FloatArray, gradient: FloatArray, is_relu: bool, work: Buffers) -> None:
+    """Go back through the windows, and write all other gradients; z becomes d(z) and a becomes d(a)."""
+    weights, slopes = _matrices(flat, work), _matrices(gradient, work)
+    g, a, z, missing, d_state, d_carried = (
+        work.g, work.a, work.z, work.missing, work.d_state, work.d_carried
+    )  # fmt: skip
+    steps, batch, hidden = z.shape
+    memory, n_recalled, n_fused = a.shape[2], work.recalled.shape[2], work.fused.shape[2]
+    n_inputs = n_fused - 1 - hidden - memory
+    of_state = weights.fusion[n_inputs:-1]
+    accumulates = n_recalled > 2
+    zero = flat.dtype.type(0)
     _fill(d_state.reshape(-1), zero)
     _fill(d_carried.reshape(-1), zero)
-    _fill(g[steps - 1], zero)
-    _fill(d_readout, zero)
+    _fill(slopes.readout, zero)
     for t in range(steps - 1, -1, -1):
         for b in range(batch):
-            if t >= steps - loss_rows:
-                g[t, b] -= share * recalled[t, b, 0]
-            _hidden_slope(u[t, b], g[t, b], readout, d_state[b, memory:], z[t, b], d_readout)
+            _hidden_slope(
+                work.u[t, b], g[t, b], weights.readout, d_state[b, memory:], work.d_u[t, b],
+                z[t, b], slopes.readout,
+            )  # fmt: skip
         if t == 0:
             break
         np.dot(z[t], of_state.T, d_state)
@@ -206,70 +275,22 @@ def _backward(
             d_h = d_state[b, :memory]
             _add(d_carried[b], d_h)
             if missing[t - 1, b]:
-                g[t - 1, b] = 0
                 _fill(a[t - 1, b], zero)
             else:
-                h = fused[t, b, n_inputs : n_inputs + memory]
-                g[t - 1, b] = -_memory_slope(h, d_h, recall[0], is_relu, a[t - 1, b])
+                h = work.fused[t, b, n_inputs : n_inputs + memory]
+                g[t - 1, b] -= _memory_slope(h, d_h, weights.recall[0], is_relu, a[t - 1, b])
         if accumulates:
-            np.dot(a[t - 1], recall[2:].T, d_carried)
+            np.dot(a[t - 1], weights.recall[2:].T, d_carried)
         for b in range(batch):
             if missing[t - 1, b]:
                 _copy(d_state[b, :memory], d_carried[b])
             elif not accumulates:
                 _fill(d_carried[b], zero)
-
-
-@kernel
-def loss_and_gradient(
-    inputs: FloatArray, target: FloatArray, ends: Integers, loss_rows: int, is_relu: bool,
-    flat: FloatArray, gradient: FloatArray,
-    fused: FloatArray, recalled: FloatArray, z: FloatArray, u: FloatArray, a: FloatArray, g: FloatArray,
-    missing: BoolArray, d_state: FloatArray, d_carried: FloatArray,
-) -> float:  # fmt: skip
-    """Compute the loss, and write all gradients into a flat vector.
-
-    Parameters
-    ----------
-    inputs, target : array
-        All rows, (N, D) and (N,); NaN is a missing label.
-    ends : array
-        The last row of each window, (B,).
-    loss_rows : int
-        Rows at the end of a window whose errors make the loss.
-    is_relu : bool
-        Whether rho is relu; if not, it is tanh.
-    flat, gradient : array
-        The weights, (P,), and the place for their gradient.
-    fused, recalled, z, u, a, g, missing, d_state, d_carried : array
-        `Buffers`.
-    """
-    steps, batch, hidden = z.shape
-    memory, n_fused, n_recalled = a.shape[2], fused.shape[2], recalled.shape[2]
-    fusion, readout, readout_bias, recall = _matrices(flat, n_fused, hidden, n_recalled, memory)
-    _forward(
-        inputs, target, ends, is_relu, fusion, readout, readout_bias, recall,
-        fused, recalled, z, u, a, missing,
-    )  # fmt: skip
-    squares, known = 0.0, 0
-    for t in range(steps - loss_rows, steps):
-        for b in range(batch):
-            squares += recalled[t, b, 0] * recalled[t, b, 0]
-            known += not missing[t, b]
-    known = max(known, 1)
-    share = flat.dtype.type(2 / known)
-    d_fusion, d_readout, d_readout_bias, d_recall = _matrices(gradient, n_fused, hidden, n_recalled, memory)
-    _backward(
-        loss_rows, share, is_relu, fusion[inputs.shape[1] : -1], readout, recall,
-        fused, recalled, z, u, a, g, missing, d_state, d_carried, d_readout,
-    )  # fmt: skip
     rows = steps * batch
-    np.dot(fused[:steps].reshape(rows, n_fused).T, z.reshape(rows, hidden), d_fusion)
-    _fill(d_readout_bias, flat.dtype.type(np.sum(g)))
-    earlier = rows - batch
-    if earlier:
-        of_recalled = recalled[: steps - 1].reshape(earlier, n_recalled)
-        np.dot(of_recalled.T, a[: steps - 1].reshape(earlier, memory), d_recall)
-    else:
-        _fill(d_recall.reshape(-1), flat.dtype.type(0))
-    return float(squares / known)
+    np.dot(work.fused[:steps].reshape(rows, n_fused).T, z.reshape(rows, hidden), slopes.fusion)
+    _fill(slopes.readout_bias, flat.dtype.type(np.sum(g)))
+    _fill(slopes.recall.reshape(-1), zero)
+    if steps > 1:
+        earlier = rows - batch
+        recalled = work.recalled[: steps - 1].reshape(earlier, n_recalled)
+        np.dot(recalled.T, a[: steps - 1].reshape(earlier, memory), slopes.recall)

@@ -7,7 +7,7 @@ same products without asking, and lets go of Python's lock meanwhile, so that tw
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -63,22 +63,19 @@ class UnrolledEngine(Engine):
         super().__init__(task)
         from varnn.network.engines import _through_time  # it loads numba
 
-        cell, inputs = task.architecture, task.inputs.contiguous()
-        self._pass = _through_time.loss_and_gradient
+        inputs = task.inputs.contiguous()
+        self._kernels = _through_time
         self._rows: tuple[FloatArray, FloatArray] = (inputs.numpy(), task.target.contiguous().numpy())
-        self._how = (task.loss_rows, cell.memory_activation == "relu")
-        self._gradient = inputs.new_zeros(count_weights(cell))
-        kind, steps = self._rows[0].dtype, task.window
-        self._buffers = lru_cache(maxsize=2)(lambda batch: _through_time.Buffers.of(cell, steps, batch, kind))
+        self._later = None if task.ahead is None else task.ahead.contiguous().numpy()
+        self._is_relu = task.architecture.memory_activation == "relu"
+        self._gradient = inputs.new_zeros(count_weights(task.architecture))
+        self._buffers = lru_cache(maxsize=2)(lambda batch: _through_time.Buffers.of(task, batch))
 
     @classmethod
     def limits(cls, task: Task) -> list[str]:
-        """List what is not handled: targets ahead, and all devices but the CPU."""
-        found = {
-            "targets ahead": task.ahead is not None,
-            f"device={str(task.inputs.device)!r} (only 'cpu')": task.inputs.device.type != "cpu",
-        }
-        return [limit for limit, met in found.items() if met]
+        """List what is not handled: all devices but the CPU."""
+        device = task.inputs.device
+        return [] if device.type == "cpu" else [f"device={str(device)!r} (only 'cpu')"]
 
     def optimiser(self, flat: Tensor, learning_rate: float) -> FlatAdam:
         """Adam in one compiled pass."""
@@ -88,7 +85,10 @@ class UnrolledEngine(Engine):
 
     def loss_and_gradient(self, flat: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
         """Mean squared error of the windows ending at rows ``ends``, and its gradient."""
-        vectors = (flat.detach().numpy(), self._gradient.numpy())
-        work: tuple[Any, ...] = self._buffers(len(ends))
-        loss = self._pass(*self._rows, ends.numpy(), *self._how, *vectors, *work)
+        weights, gradient, work = flat.detach().numpy(), self._gradient.numpy(), self._buffers(len(ends))
+        rows, is_relu = ends.numpy(), self._is_relu
+        loss = self._kernels.forward(*self._rows, rows, weights, is_relu, work)
+        if self._later is not None:
+            loss += self._kernels.look_ahead(self._later, rows, weights, gradient, work)
+        self._kernels.backward(weights, gradient, is_relu, work)
         return torch.scalar_tensor(loss, dtype=flat.dtype), self._gradient
