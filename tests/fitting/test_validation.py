@@ -140,7 +140,7 @@ def test_what_the_error_scale_sees_of_training_rows_are_the_networks_own_errors(
     assert starts.tolist() == PANEL.starts.tolist()
 
 
-def test_candidates_are_compared_by_the_error_in_use() -> None:
+def test_candidates_are_compared_by_the_error_on_rows() -> None:
     """Epochs are chosen on windows as of training; here each row is predicted from its own window."""
     panel = datasets.load("synthetic", kind="regimes", rows=900, seed=2)
     times = np.datetime64("2026-01-01") + np.arange(900) * np.timedelta64(1, "h")

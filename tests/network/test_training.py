@@ -26,7 +26,7 @@ from varnn.network.training import (
     Member,
     TrainConfig,
     Trained,
-    error_in_use,
+    error_on_rows,
     one_thread,
     pick_device,
     train,
@@ -289,12 +289,12 @@ def test_with_several_loss_rows_the_validation_loss_is_the_training_loss(
     assert loss(flats[1]) == pytest.approx(expected[1:], rel=1e-5)
 
 
-def test_with_one_loss_row_it_is_the_error_in_use() -> None:
+def test_with_one_loss_row_it_is_the_error_on_rows() -> None:
     panel = random_panel([90, 40], missing=0.1, seed=4)
     cell = Architecture.of("ARM+AM", n_inputs=3, hidden_size=8, memory_size=5)
     weights = random_weights(cell, 1, np.float32)
     loss = validation_loss_of(cell, panel, TrainConfig(window=6), torch.device("cpu"))
-    found = error_in_use(cell, weights, panel, 6)
+    found = error_on_rows(cell, weights, panel, 6)
     assert loss(torch.tensor(pack(weights))) == [found]
     several = windows_of(panel, 3)[1](torch.tensor(pack(weights)))
     assert several != [found]

@@ -13,7 +13,7 @@ from varnn.fitting.settings import Settings
 from varnn.model.calendar import Cycle
 from varnn.model.pipeline import FeaturePipeline
 from varnn.network.cell import Architecture, Weights
-from varnn.network.training import Member, Trained, error_in_use
+from varnn.network.training import Member, Trained, error_on_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Candidate:
         """Validation error in the target's units, which candidates with other scalings share."""
         if not trained.history or self.validation is None:  # it was not got to
             return math.inf
-        scaled = error_in_use(self.architecture, trained.weights, self.validation, window)
+        scaled = error_on_rows(self.architecture, trained.weights, self.validation, window)
         return scaled * self.pipeline.scaling.target_scale**2
 
 

@@ -56,7 +56,7 @@ def validation_loss_of(
     return LossOfRows(architecture, panel, config.window, device, ahead)
 
 
-def error_in_use(architecture: Architecture, weights: Weights, panel: Panel, window: int) -> float:
+def error_on_rows(architecture: Architecture, weights: Weights, panel: Panel, window: int) -> float:
     """Mean squared error of one network on a scaled panel, each row predicted from its own window."""
     flat = torch.from_numpy(pack(weights))
     return LossOfRows(architecture, panel, window, flat.device)(flat)[0]
