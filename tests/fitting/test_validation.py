@@ -9,6 +9,7 @@ import pytest
 
 from tests.cases import random_panel
 from varnn import Panel, VARNNRegressor, datasets
+from varnn.data.chunks import chunks
 from varnn.data.context import own_rows, preceded
 from varnn.data.preparation import split_in_time
 from varnn.fitting import _validation, horizon, one_step
@@ -39,7 +40,8 @@ def test_a_review_is_the_prediction_in_its_parts(
     )
     assert review.late.lengths.tolist() == {0: [], 100: [50, 50], 840: [500, 340]}[most]
     prepared = model.fitted_.pipeline.rows(PANEL)
-    layers = prediction.score_rows(model.fitted_, prepared, keep_hidden=True).hidden[0]
+    (everything,) = chunks(prepared)
+    layers = prediction.Scorer(model.fitted_, keep_hidden=True)(everything).hidden[0]
     np.testing.assert_allclose(review.hidden, layers[review.late.rows], rtol=1e-5, atol=1e-6)
     hidden, errors, starts = review.seen(0.5)
     assert len(hidden) == len(errors) == starts[-1]

@@ -139,7 +139,8 @@ def test_the_linear_part_learns_from_stretches_what_it_learns_from_the_whole(
 def predicted_at_once(model: Fitted, panel: Panel) -> Any:
     """Predict a panel from the whole of it, prepared at once; a model whose readout does not adapt."""
     whole = prepared_at_once(model.pipeline, panel)
-    output = prediction.score_rows(model, whole.panel).predictions.mean(axis=0, dtype=np.float64)
+    (everything,) = chunks(whole.panel, most=ROWS)
+    output = prediction.Scorer(model)(everything).predictions.mean(axis=0, dtype=np.float64)
     return whole.linear_predictions + model.shrinkage * model.pipeline.scaling.restore(output)
 
 

@@ -21,8 +21,8 @@ from varnn._types import FloatArray
 from varnn.network import _compiled_scoring, scoring
 from varnn.network._compiled_scoring import score_compiled
 from varnn.network.cell import Architecture, Weights
-from varnn.network.engines._piecewise import kernel
 from varnn.network.handled import PIECEWISE_LINEAR
+from varnn.network.jit import kernel
 from varnn.network.scoring import score, score_stepwise
 
 RM = Case("RM")

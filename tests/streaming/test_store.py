@@ -17,7 +17,9 @@ from varnn import Details, Panel, Stream, VARNNRegressor
 from varnn.data.files import write_atomically
 from varnn.errors import ConfigError, ModelFileError, OutputError, ThreadError
 from varnn.streaming import store as store_module
+from varnn.streaming._compiled_step import CompiledStep
 from varnn.streaming._journal import Journal, _Lock
+from varnn.streaming._numpy_step import NumpyStep
 from varnn.streaming.by_name import Streams
 from varnn.streaming.linked import LinkedStreams
 from varnn.streaming.store import Store
@@ -420,12 +422,21 @@ def test_watching_gives_events_and_goes_on_watching(alone: VARNNRegressor, tmp_p
         assert not any("events" in one for one in answered(store, lines, 50))
 
 
-def test_series_share_what_they_can(alone: VARNNRegressor) -> None:
+@pytest.mark.parametrize("context", ["series", "window"])
+def test_series_share_what_they_can(context: Any) -> None:
     """Weights and scratch are there once, so that a thousand series cost their states."""
+    alone = VARNNRegressor(details=Details(context=context), **SMALL).fit(panel_of())
     streams = Streams(alone)
     one, other = streams.begin(), streams.begin()
-    assert np.shares_memory(one._blocks[0]._matrices.from_memory, other._blocks[0]._matrices.from_memory)
-    assert np.shares_memory(one._blocks[0]._scratch.hidden, other._blocks[0]._scratch.hidden)
+    here, there = one._step, other._step
+    if isinstance(here, NumpyStep) and isinstance(there, NumpyStep):
+        blocks: Any = (here.blocks[0], there.blocks[0])
+        assert context == "window"
+        assert np.shares_memory(*(block._matrices.from_memory for block in blocks))
+        assert np.shares_memory(*(block._scratch.hidden for block in blocks))
+    else:
+        assert isinstance(here, CompiledStep) and isinstance(there, CompiledStep)
+        assert here._layout is there._layout
     x = np.random.default_rng(0).normal(size=(30, 2, 2))
     apart = Stream(alone), Stream(alone)
     for row in x:  # both asked before either is told: what is shared holds nothing

@@ -18,7 +18,7 @@ from varnn.model.fitted import Fitted
 from varnn.model.pipeline import FeaturePipeline
 from varnn.model.prediction import predict
 from varnn.network.cell import Weights
-from varnn.streaming import _open_step
+from varnn.streaming import _numpy_step
 
 
 def fitted(case: Case, window: int, members: int = 1, n_inputs: int = 3, seed: int = 0) -> Fitted:
@@ -94,7 +94,7 @@ def test_a_fleet_in_blocks_equals_one_in_one(
     X, y = panel.inputs.reshape(7, 15, 3).swapaxes(0, 1), panel.target.reshape(7, 15).T.copy()
     y[5] = np.nan  # a step at which no series has a label
     whole = Stream(model, n_series=7)
-    monkeypatch.setattr(_open_step, "_BLOCK", 3)  # two full blocks, and one of a single series
+    monkeypatch.setattr(_numpy_step, "_BLOCK", 3)  # two full blocks, and one of a single series
     cut = Stream(model, n_series=7)
     np.testing.assert_allclose(stepped(cut, X[:9], y[:9]), stepped(whole, X[:9], y[:9]), rtol=1e-4, atol=1e-4)
     cut = Stream.restore(model, whole.snapshot())  # blocks are no part of a snapshot

@@ -56,6 +56,7 @@ _DETAILS: dict[str, Rule] = {
     "patience": optional(whole(1)),
     "weight_ema": number(0, 1, below=True),
     "gradient_clip": optional(number(0, above=True)),
+    "context": choice("auto", "series", "window"),
     "forgetting": Rule(
         f"'auto' or a number from {LEAST_FORGETTING} to below 1",
         either(choice("auto"), _FORGETTING).holds,

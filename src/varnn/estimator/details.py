@@ -36,6 +36,10 @@ class Details:
         the weights themselves.
     gradient_clip : float or None, default=1.0
         Longest gradient allowed.
+    context : {"auto", "series", "window"}, default="auto"
+        What a row is predicted from: a state that is carried through all rows before it in its series, or
+        the rows of one window, as in the paper, which takes many times as long. Training is on windows
+        either way. "auto" carries the state, unless that is worse on the validation rows.
     forgetting : float or "auto", default="auto"
         Weight that a label keeps with each one after it while the readout goes on learning, from 0.9 to below
         1; "auto" has two readouts, of 0.9999 and 0.999.
@@ -67,6 +71,7 @@ class Details:
     patience: int | None = 5
     weight_ema: float = 0.99
     gradient_clip: float | None = 1.0
+    context: Literal["auto", "series", "window"] = "auto"
     forgetting: float | Literal["auto"] = "auto"
     positive: bool | Literal["auto"] = "auto"
     max_rows: int | None = defaults.MAX_ROWS
@@ -106,6 +111,7 @@ _PUBLISHED = Details(
     patience=50,
     weight_ema=0.0,
     gradient_clip=None,
+    context="window",
     positive=False,
     max_rows=None,
 )

@@ -13,12 +13,13 @@ import numpy as np
 from varnn.data import allocator
 from varnn.data.panel import Panel
 from varnn.fitting._candidates import Candidate, candidates, stacked
+from varnn.fitting._context import with_context, with_limit
 from varnn.fitting._learning import learn_experts, relearn_experts
 from varnn.fitting._procedure import Train
 from varnn.fitting._validation import choose_on_validation, seen_by_calibrator
 from varnn.fitting.settings import Settings
 from varnn.model.experts import BOOSTING, FORGETTING
-from varnn.model.fitted import Fitted, last_rows_of
+from varnn.model.fitted import SETTLED, Fitted, last_rows_of
 from varnn.model.intervals import CalibrationRows, ErrorScale
 from varnn.model.intervals.methods import method_of
 from varnn.network.training import Member, TrainConfig, Trained
@@ -72,13 +73,17 @@ class OneStep:
             series_name=self.training.series_name,
             label_range=(float(np.nanmin(labels)), float(np.nanmax(labels))),
             positive=self.settings.positive is True,
-            last_rows=last_rows_of(
-                self.rows, candidate.pipeline, self.config.window + max(KEPT, candidate.pipeline.reach)
-            ),
+            last_rows=last_rows_of(self.rows, candidate.pipeline, self._kept(candidate.pipeline.reach)),
         )
 
+    def _kept(self, reach: int) -> int:
+        """Rows of each series to keep, for a pipeline that reaches back on so many."""
+        windows = 1 if self.settings.context == "window" else SETTLED
+        return windows * self.config.window + max(KEPT, reach)
+
     def calibrate(self, model: Fitted) -> Fitted:
-        """Let the model go on learning; choose shrinkage and error scale."""
+        """Choose what rows are predicted from; go on learning; choose shrinkage and error scale."""
+        model = with_context(model, self.training, self.validation, self.settings.context)
         if self.settings.adapt is not None:
             given = self.settings.forgetting
             forgetting = FORGETTING if given == "auto" else (float(given),)
@@ -112,6 +117,7 @@ class OneStep:
             last_rows=last_rows_of(rows, pipeline, kept),
             experts=None,
         )
+        again = with_limit(again, rows)
         again = relearn_experts(again, model, rows, seed=seed)
         if model.calibrator is not None and self._seen is not None:
             after = seen_by_calibrator(again, rows)

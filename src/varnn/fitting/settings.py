@@ -44,6 +44,7 @@ class Settings:
     peers: bool
     adapt: Literal["constant-gain"] | None
     experts: Sequence[str]
+    context: Literal["auto", "series", "window"]
     forgetting: float | Literal["auto"]
     positive: bool | Literal["auto"]
     intervals: bool | str

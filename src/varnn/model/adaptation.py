@@ -12,9 +12,14 @@ was learnt fades away slowly. With theta = trained coefficients + d ::
     d <- leak d + s e / (1 + s q' phi) q     with q = G^-1 phi and s = 1 - l
 
 so that no recursion can lose its symmetry, no direction can wind up, and a step never overshoots its
-label. With the identity for G^-1 it would be normalised LMS with leakage [2]_; as it is, it is LMS-Newton
-[3]_, too. Several forgetting factors go on side by side: they share q, which is nearly all of the work.
-Which of them to believe, if any, is for `varnn.model.aggregation` to find out.
+label. That is LMS-Newton [3]_. It is done in the coordinates in which G is the identity: with G^-1 = U U', U
+being upper triangular, features are whitened to z = U' phi, and d = U c ::
+
+    c' z = d' phi        z' z = q' phi        c <- leak c + s e / (1 + s z' z) z
+
+which is normalised LMS with leakage [2]_ of z. Whitening is nearly all of the work, half of what products
+with G^-1 would be, and the same for several forgetting factors that go on side by side. Which of them to
+believe, if any, is for `varnn.model.aggregation` to find out.
 
 Shapes: E members, n series in step, F features and a constant, R forgetting factors.
 
@@ -27,12 +32,14 @@ References
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from varnn._types import BoolArray, DoubleArray, IntArray
+from varnn.network import compiled_code
 
 LEAST_FORGETTING = 0.9  # a memory of ten rows
 LEAK = 0.9998  # what was learnt from a row fades over five thousand
@@ -58,6 +65,17 @@ class Adaptation:
     forgetting: tuple[float, ...]
     gain: DoubleArray
     noise: float
+
+    @cached_property
+    def whitening(self) -> DoubleArray:
+        """U of each member, upper triangular, with G^-1 = U U': (E, F + 1, F + 1)."""
+        backwards = self.gain[:, ::-1, ::-1]  # NumPy's factor is a lower one
+        return np.ascontiguousarray(np.linalg.cholesky(backwards)[:, ::-1, ::-1])
+
+    @property
+    def bound(self) -> float:
+        """Size of an error that larger ones count as."""
+        return float(BOUND * self.noise**0.5)
 
 
 def gain_of(features: npt.NDArray[Any]) -> DoubleArray:
@@ -93,11 +111,12 @@ class Adapter:
     def __init__(self, adaptation: Adaptation, n_series: int) -> None:
         members, size, _ = adaptation.gain.shape
         self.adaptation = adaptation
-        self.change = np.zeros((len(adaptation.forgetting), members, n_series, size))  # d
+        self.change = np.zeros((len(adaptation.forgetting), members, n_series, size))  # c
         self._steps = 1 - np.array(adaptation.forgetting)[:, None, None]  # s: (R, 1, 1)
-        self._bound = BOUND * adaptation.noise**0.5
+        self._bound = adaptation.bound
         self._members = members
         self._features = np.ones((members, n_series, size))
+        self._white = np.zeros_like(self._features)  # z
         self._outputs = np.zeros((members, n_series))
         self._corrections = np.zeros(self.change.shape[:-1])  # (R, E, n)
 
@@ -107,7 +126,8 @@ class Adapter:
         """Compute what to add to the mean output: features (E, n, F), outputs (E, n) -> (R, n)."""
         self._features[:, :, :-1] = features
         self._outputs[...] = outputs
-        np.add.reduce(self._features * self.change, axis=-1, out=self._corrections)
+        np.matmul(self._features, self.adaptation.whitening, out=self._white)
+        np.add.reduce(self._white * self.change, axis=-1, out=self._corrections)
         return np.asarray(np.add.reduce(self._corrections, axis=1) / self._members)
 
     def learn(self, targets: npt.NDArray[Any]) -> None:
@@ -126,10 +146,9 @@ class Adapter:
             )
         errors = targets - self._outputs - self._corrections
         errors = np.minimum(np.maximum(errors, -self._bound), self._bound)
-        directions = self._features @ self.adaptation.gain  # q: (E, n, F + 1)
-        sizes = np.add.reduce(directions * self._features, axis=-1)
+        sizes = np.add.reduce(np.square(self._white), axis=-1)  # z' z
         self.change *= leak
-        self.change += (steps * errors / (1 + steps * sizes))[..., None] * directions
+        self.change += (steps * errors / (1 + steps * sizes))[..., None] * self._white
 
     def follow(
         self,
@@ -143,7 +162,7 @@ class Adapter:
         Gives what :meth:`correct` and :meth:`learn` would, row after row. What row t adds to the correction
         of a later row is linear in its error, so that all errors together solve a triangular system ::
 
-            e_t = r_t - output_t - leak^t d_0' phi_t - sum over j < t of leak^(t-1-j) s_j e_j q_j' phi_t
+            e_t = r_t - output_t - leak^t c_0' z_t - sum over j < t of leak^(t-1-j) s_j e_j z_j' z_t
 
         Parameters
         ----------
@@ -159,8 +178,8 @@ class Adapter:
         labels = np.where(known, targets, 0.0)
         phi = np.ones((*features.shape[:-1], features.shape[-1] + 1))
         phi[..., :-1] = features
-        directions = phi @ self.adaptation.gain[:, None]  # q
-        products = phi @ directions.swapaxes(-1, -2)  # (E, n, B, B): phi_t' q_j
+        white = phi @ self.adaptation.whitening[:, None]  # z
+        products = white @ white.swapaxes(-1, -2)  # (E, n, B, B): z_t' z_j
         sizes = np.diagonal(products, axis1=-2, axis2=-1)
         kept, left = _fading(known, LEAK)
         faded = left[:, :-1] * products
@@ -169,9 +188,9 @@ class Adapter:
             steps = known * step / (1 + step * sizes)
             reach = faded * steps[:, :, None]
             change = self.change[index][:, series]
-            start = kept[:, :-1] * _times(phi, change)
+            start = kept[:, :-1] * _times(white, change)
             errors = self._bounded(reach, labels - outputs - start, known)
-            news = _times(directions.swapaxes(-1, -2), left[:, -1] * steps * errors)
+            news = _times(white.swapaxes(-1, -2), left[:, -1] * steps * errors)
             self.change[index][:, series] = kept[:, -1:] * change + news
             corrections[index] = (start + _times(reach, errors)).mean(axis=0)
         return corrections
@@ -190,14 +209,14 @@ class Adapter:
         return np.asarray(errors, np.float64)
 
     def state(self) -> DoubleArray:
-        """Return a copy of all that later corrections depend on: (n, R E (F + 1))."""
+        """Return a copy of all that later corrections depend on: (n, E R (F + 1))."""
         series = self.change.shape[2]
-        return np.moveaxis(self.change, 2, 0).reshape(series, -1).copy()
+        return self.change.transpose(2, 1, 0, 3).reshape(series, -1).copy()
 
     def restore(self, state: DoubleArray) -> None:
         """Take over what :meth:`state` gave."""
         rates, members, series, size = self.change.shape
-        self.change[...] = np.moveaxis(state.reshape(series, rates, members, size), 0, 2)
+        self.change[...] = state.reshape(series, members, rates, size).transpose(2, 1, 0, 3)
 
 
 def corrections(
@@ -235,6 +254,32 @@ def corrections(
             rows = starts[series, None] + first + np.arange(size)  # (n, B)
             added[:, rows] = adapter.follow(series, features(rows), outputs[:, rows], targets[rows])
     return added
+
+
+def corrections_compiled(
+    adapter: Adapter,
+    hidden: npt.NDArray[Any],
+    regressors: DoubleArray,
+    outputs: npt.NDArray[Any],
+    targets: npt.NDArray[Any],
+    starts: IntArray,
+) -> DoubleArray:
+    """Do the same by compiled code, whose features are hidden layers (E, N, K) and regressors (N, F)."""
+    from varnn.model._compiled_adaptation import adapted_rows
+
+    how = adapter.adaptation
+    steps, labels = 1 - np.array(how.forgetting), targets.astype(np.float64)
+    added = np.empty((len(how.gain), len(targets), len(steps)))
+
+    def one(member: int) -> None:
+        change = np.ascontiguousarray(adapter.change[:, member].swapaxes(0, 1))
+        factor = np.ascontiguousarray(how.whitening[member].T)
+        rows = (hidden[member], regressors, outputs[member].astype(np.float64), labels, starts)
+        adapted_rows(*rows, factor, steps, how.bound, change, added[member])
+        adapter.change[:, member] = change.swapaxes(0, 1)
+
+    compiled_code.on_all_cores(one, range(len(added)))
+    return np.ascontiguousarray(added.mean(axis=0).T)
 
 
 def _times(matrices: DoubleArray, vectors: DoubleArray) -> DoubleArray:

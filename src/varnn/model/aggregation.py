@@ -40,14 +40,15 @@ References
 import numpy as np
 
 from varnn._types import DoubleArray, IntArray
+from varnn.network import compiled_code
 
 DISCOUNT = 0.998  # a row counts for a third after five hundred rows
 SHARED = 1e-4  # b: who was wrong for long can be believed again within a hundred rows
 RATES = np.array([1 / 8, 1 / 32, 1 / 128])  # h
-MOST = 0.5 / RATES[0]  # size of r_k in a row
+MOST = float(0.5 / RATES[0])  # size of r_k in a row
 TRACKED = 0.998  # memory of the mean square of errors
 JUMP = 25.0  # times that mean square: a larger square counts as so much
-_KEPT, _BACK = np.log1p(-SHARED), np.log(SHARED)
+KEPT, BACK = float(np.log1p(-SHARED)), float(np.log(SHARED))  # logarithms of 1 - b and b
 LEAST = 1e-12  # of the mean square at the start: errors never get smaller than nothing
 
 
@@ -126,7 +127,7 @@ class Aggregator:
             squares = np.minimum(np.square(errors), JUMP * self.scale)
         scores = DISCOUNT * self.scores
         scores += steps - np.square(steps)
-        scores = np.logaddexp(scores + _KEPT, _BACK)
+        scores = np.logaddexp(scores + KEPT, BACK)
         scale = TRACKED * self.scale + (1 - TRACKED) * squares
         np.maximum(scale, self._least, out=scale)
         if missing.any():
@@ -152,6 +153,14 @@ class Aggregator:
             (N,) and (N, K), as :meth:`combine` and :meth:`learn` give them row after row.
         """
         combined, weights, lengths = np.empty(len(labels)), np.empty_like(experts), np.diff(starts)
+        if compiled_code.is_worth_it(len(labels)):
+            from varnn.model._compiled_aggregation import aggregated_rows
+
+            scale = self.scale[:, None].copy()
+            believed = (self.prior, self._least, self.scores, scale)
+            aggregated_rows(experts, labels, starts, *believed, combined, weights)
+            self.scale, self._weights = scale[:, 0].copy(), None
+            return combined, weights
         order = np.argsort(-lengths, kind="stable")  # those that go on are the first ones, at any row
         ends = np.unique(lengths[lengths > 0])  # between these as many series go on
         state, begun = self.state()[order], 0

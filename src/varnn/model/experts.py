@@ -27,10 +27,11 @@ import numpy.typing as npt
 
 from varnn._types import DoubleArray, IntArray
 from varnn.data.preparation import Scaling
-from varnn.model.adaptation import Adaptation, Adapter, corrections
+from varnn.model.adaptation import Adaptation, Adapter, corrections, corrections_compiled
 from varnn.model.aggregation import Aggregator
 from varnn.model.boosting import Trees, seen
 from varnn.model.linear import LinearRows
+from varnn.network import compiled_code
 
 FORGETTING = (0.9999, 0.999)  # of the readout: slowly and fast
 LINEAR_FORGETTING = (0.999,)
@@ -240,19 +241,23 @@ class LiveExperts:
             Row at which each series begins, and the number of rows at the end.
         """
         standard = self._standard(linear)
-        followed = None
-        if self.linear is not None:
-            nothing = np.full((1, len(standard)), self._nothing)
-            (followed,) = corrections(
-                self.linear, lambda rows: standard[None, rows], nothing, targets, starts
+        rows = (outputs, targets, starts)
+        nothing = np.full((1, len(standard)), self._nothing)
+        followed, unit = None, self.experts.unit
+        if compiled_code.is_worth_it(len(targets)):
+            if self.linear is not None:
+                unseen = np.empty((1, len(standard), 0), np.float32)
+                (followed,) = corrections_compiled(self.linear, unseen, standard, nothing, targets, starts)
+            joined = unit * standard if unit else standard[:, :0].copy()
+            learnt = corrections_compiled(self.readout, hidden, joined, *rows)
+        else:
+            if self.linear is not None:
+                (followed,) = corrections(
+                    self.linear, lambda some: standard[None, some], nothing, targets, starts
+                )
+            learnt = corrections(
+                self.readout, lambda some: read_by_readout(hidden[:, some], standard[some], unit), *rows
             )
-        learnt = corrections(
-            self.readout,
-            lambda rows: read_by_readout(hidden[:, rows], standard[rows], self.experts.unit),
-            outputs,
-            targets,
-            starts,
-        )
         grown = self._grown(inputs, standard)
         said = self._said(linear, followed, outputs.mean(axis=0, dtype=np.float64), learnt, grown)
         combined, weights = self.aggregator.follow(said, linear.residuals, starts)

@@ -7,7 +7,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from varnn.model.pipeline import FeaturePipeline, Prepared
 from varnn.model.seasons import in_words
 from varnn.model.training_record import TrainingRecord
 from varnn.network.cell import Architecture, Weights
+
+Context = Literal["window", "series"]
+SETTLED = 8  # windows, after which a state that is carried has forgotten where it began
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,7 +47,10 @@ class Fitted:
     architecture, weights : Architecture, Weights
         The cell; its matrices carry a leading axis of ensemble members.
     pipeline, window : FeaturePipeline, int
-        How rows are prepared, and how many of them one prediction sees.
+        How rows are prepared, and how many of them the network was trained to look back on.
+    context, state_limit : {"window", "series"}, float
+        What a row is predicted from: a window of that many rows, or a state that is carried through all rows
+        of its series, and begins anew where it grows beyond the limit (`varnn.network.carried`).
     input_names, target_name, time_name, series_name : tuple of str, str, str or None, str or None
         Columns the model was fitted on; there may have been none for time and series.
     experts : Experts or None, default=None
@@ -72,6 +78,8 @@ class Fitted:
     window: int
     input_names: tuple[str, ...]
     target_name: str
+    context: Context = "window"
+    state_limit: float = np.inf
     experts: Experts | None = None
     calibrator: Calibrator | None = None
     shrinkage: float = 1.0
@@ -89,9 +97,22 @@ class Fitted:
         return len(self.weights.fusion)
 
     @property
+    def carried(self) -> bool:
+        """Whether the network's state is carried through a series."""
+        return self.context == "series"
+
+    @property
+    def rows_before(self) -> int:
+        """Rows before a chunk that the network has to see again: those of a window."""
+        return 0 if self.carried else self.window - 1
+
+    @property
     def reach(self) -> int:
-        """How many rows before it a row's prediction is made from, but for what goes on learning."""
-        return self.window - 1 + self.pipeline.reach
+        """How many rows before it a row's prediction is made from, but for what goes on learning.
+
+        A state that is carried comes from further back; after so many rows, where it began is forgotten.
+        """
+        return (SETTLED * self.window if self.carried else self.window - 1) + self.pipeline.reach
 
     @property
     def seconds_per_row(self) -> int | None:
@@ -136,6 +157,7 @@ class Fitted:
             self.window,
             self.shrinkage,
             *([True] if self.positive else []),  # as before there were such
+            *([self.context, self.state_limit] if self.carried else []),
             self.pipeline.facts(),
             self.input_names,
             self.target_name,

@@ -3,7 +3,7 @@
 ::
 
     rows -> chunk -> prepared (`varnn.model.pipeline`)
-         -> hidden layer and output (`varnn.network.scoring`)
+         -> hidden layer and output (`varnn.network.scoring`, or `varnn.network.carried`)
          -> prediction, of all experts together (`varnn.model.experts`) -> bounds (`varnn.model.intervals`)
 
 A panel goes through some rows at a time, so that what a prediction takes does not grow with the rows; what
@@ -27,6 +27,7 @@ from varnn.model.floor import floored, lifted
 from varnn.model.intervals import Interval, Tracker, check_levels, known_calibrator
 from varnn.model.linear import LinearRows
 from varnn.model.warm_start import begun
+from varnn.network.carried import CarriedCell, score_carried
 from varnn.network.scoring import Scores, score
 
 _HIDDEN_ROWS_AT_ONCE = 1 << 13  # whose hidden layers are kept: 8 MB, for 4 members of 64 units
@@ -149,7 +150,7 @@ def predict_chunks(
     rows = fitted.pipeline.in_chunks(
         fitted.matched(panel),
         most=min(most, network.most),
-        context=fitted.window - 1,
+        context=fitted.rows_before,
         regressors=fitted.experts is not None,
     )
     # Rows that may be predicted below zero: a label that is not plausible does not lift the floor.
@@ -187,38 +188,51 @@ class ScoredChunk(NamedTuple):
 
 def score_chunks(fitted: Fitted, prepared: Panel) -> Iterator[ScoredChunk]:
     """Score rows that are prepared already, chunk by chunk, as their hidden layers are large."""
-    for chunk in chunks(prepared, most=_HIDDEN_ROWS_AT_ONCE, context=fitted.window - 1):
-        scores, context = score_rows(fitted, chunk.panel, keep_hidden=True), chunk.context
-        output = scores.predictions[:, context:].mean(axis=0, dtype=np.float64)
-        yield ScoredChunk(chunk.rows, scores.hidden[:, context:], output)
+    scorer = Scorer(fitted, keep_hidden=True)
+    for chunk in chunks(prepared, most=_HIDDEN_ROWS_AT_ONCE, context=fitted.rows_before):
+        scores = scorer(chunk)
+        yield ScoredChunk(chunk.rows, scores.hidden, scores.predictions.mean(axis=0, dtype=np.float64))
 
 
 def rows_scored(fitted: Fitted, panel: Panel) -> tuple[npt.NDArray[np.float32], DoubleArray]:
     """Hidden layers (E, N, K) and regressors of the linear part (N, F) of every row."""
-    layers, regressors = [], []
+    layers, regressors, scorer = [], [], Scorer(fitted, keep_hidden=True)
     rows = fitted.pipeline.in_chunks(
-        fitted.matched(panel), most=_HIDDEN_ROWS_AT_ONCE, context=fitted.window - 1, regressors=True
+        fitted.matched(panel), most=_HIDDEN_ROWS_AT_ONCE, context=fitted.rows_before, regressors=True
     )
     for chunk, linear in rows:
-        layers.append(score_rows(fitted, chunk.panel, keep_hidden=True).hidden[:, chunk.context :])
+        layers.append(scorer(chunk).hidden)
         regressors.append(np.empty((len(linear.last), 0)) if linear.regressors is None else linear.regressors)
     return np.concatenate(layers, axis=1), np.concatenate(regressors)
 
 
-def score_rows(
-    fitted: Fitted, prepared: Panel, *, keep_memory: bool = False, keep_hidden: bool = False
-) -> Scores:
-    """Score rows that are prepared already, all at once, not adapted: by member, in the network's units."""
-    return score(
-        fitted.architecture,
-        fitted.weights,
-        prepared.inputs,
-        prepared.target,
-        prepared.first_rows,
-        fitted.window,
-        keep_memory=keep_memory,
-        keep_hidden=keep_hidden,
-    )
+class Scorer:
+    """The network on prepared rows, one chunk after the other: by member, in its own units, not adapted.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        The model.
+    keep_memory, keep_hidden : bool, default=False
+        Also give the residual memory each row was predicted with, and the hidden layer.
+    """
+
+    def __init__(self, fitted: Fitted, *, keep_memory: bool = False, keep_hidden: bool = False) -> None:
+        self.fitted = fitted
+        self._carried: CarriedCell | None = None
+        self._kept = {"keep_memory": keep_memory, "keep_hidden": keep_hidden}
+
+    def __call__(self, chunk: Chunk) -> Scores:
+        """Score the rows of a chunk, without its context."""
+        fitted, panel, context = self.fitted, chunk.panel, chunk.context
+        cell, weights = fitted.architecture, fitted.weights
+        if not fitted.carried:
+            rows = (panel.inputs, panel.target, panel.first_rows)
+            found = score(cell, weights, *rows, fitted.window, **self._kept)
+            return Scores(*(None if one is None else one[:, context:] for one in found))
+        if self._carried is None or not chunk.continues:
+            self._carried = CarriedCell(cell, weights, panel.n_series, fitted.state_limit)
+        return score_carried(self._carried, panel.inputs, panel.target, panel.starts, **self._kept)
 
 
 def residual_memory(
@@ -229,12 +243,13 @@ def residual_memory(
     memory = np.empty((last - first, fitted.n_members * fitted.architecture.memory_size), np.float32)
     joined, own = begun(fitted, fitted.matched(panel), resume)
     numbers = np.where(own, np.cumsum(own) - 1, -1)  # of the panel's own rows
-    rows = fitted.pipeline.in_chunks(joined, most=_HIDDEN_ROWS_AT_ONCE, context=fitted.window - 1)
+    rows = fitted.pipeline.in_chunks(joined, most=_HIDDEN_ROWS_AT_ONCE, context=fitted.rows_before)
+    scorer = Scorer(fitted, keep_memory=True)
     for chunk, _ in rows:
+        states = scorer(chunk).memory  # (E, n, M)
         here = numbers[chunk.rows]
         wanted = (here >= first) & (here < last)
         if wanted.any():
-            states = score_rows(fitted, chunk.panel, keep_memory=True).memory[:, chunk.context :]  # (E, n, M)
             memory[here[wanted] - first] = np.concatenate(list(states[:, wanted]), axis=1)
     return memory
 
@@ -246,6 +261,7 @@ class _Network:
         self.fitted = fitted
         self.keep_hidden = keep_hidden or fitted.experts is not None
         self.experts: LiveExperts | None = None
+        self._scorer = Scorer(fitted, keep_hidden=self.keep_hidden)
 
     @property
     def most(self) -> int:
@@ -257,9 +273,7 @@ class _Network:
     ) -> tuple[IntArray, Any, PredictedChunk]:
         """Starts of the series, hidden layers (E, n, K), and the rows predicted."""
         fitted, context, panel = self.fitted, chunk.context, chunk.panel
-        scores = score_rows(fitted, panel, keep_hidden=self.keep_hidden)
-        outputs = scores.predictions[:, context:]
-        hidden: Any = scores.hidden[:, context:] if self.keep_hidden else None
+        outputs, _, hidden = self._scorer(chunk)
         starts = (panel.starts - context).clip(0)
         correction = fitted.pipeline.scaling.restore(outputs.mean(axis=0, dtype=np.float64))
         if fitted.experts is None:

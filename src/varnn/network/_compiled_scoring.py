@@ -12,7 +12,8 @@ import numpy as np
 
 from varnn._types import FloatArray
 from varnn.network.cell import Architecture, Weights
-from varnn.network.engines._piecewise import Integers, Scalar, break_points, kernel, segment_of, tabulate
+from varnn.network.engines._piecewise import Integers, break_points, segment_of, tabulate
+from varnn.network.jit import Scalar, kernel
 
 _CHUNK_FLOATS = 1 << 15  # projected at a time, 128 kB in single precision: they wait in a core's own cache
 

@@ -9,7 +9,7 @@ is installed, much work on a cell that `varnn.network._compiled_scoring` knows i
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,7 @@ _CHUNK_FLOATS = 1 << 17  # half a megabyte of hidden layer at a time: it stays i
 _WORTH_COMPILING = 1 << 19
 
 
-@dataclass(frozen=True, eq=False)
-class Scores:
+class Scores(NamedTuple):
     """What scoring gives, for E members and N rows."""
 
     predictions: Array  # (E, N)

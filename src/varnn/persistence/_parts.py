@@ -49,6 +49,8 @@ def disassemble(fitted: Fitted) -> tuple[Tensors, Facts]:
         "spread": spread,
         "architecture": fitted.architecture.as_dict(),
         "window": fitted.window,
+        "context": fitted.context,
+        "state_limit": fitted.state_limit if np.isfinite(fitted.state_limit) else None,
         "share": fitted.shrinkage,
         "positive": fitted.positive,
         "recipe": fitted.pipeline.facts(),
@@ -74,6 +76,8 @@ def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
         weights=weights_from({name: tensors[f"weights.{name}"] for name in architecture.shapes}),
         pipeline=FeaturePipeline.from_parts(facts["recipe"], under("recipe.", tensors)),
         window=int(facts["window"]),
+        context=facts.get("context", "window"),  # files from before there was a choice
+        state_limit=np.inf if facts.get("state_limit") is None else float(facts["state_limit"]),
         experts=_experts(facts, tensors),
         calibrator=_calibrator(INTERVALS, tensors, facts) or _error_scale(facts["spread"], tensors),
         shrinkage=float(facts["share"]),

@@ -23,8 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.errors import ThreadError
+from varnn.model.fitted import Fitted
 from varnn.network.cell import Architecture, Weights
 from varnn.network.handled import ANY, HandledCells
+from varnn.streaming._carried import CarriedBlock
 
 Float32 = npt.NDArray[np.float32]
 
@@ -283,18 +285,24 @@ class Workspace:
 
     Parameters
     ----------
-    architecture, weights, window : Architecture, Weights, int
-        The cell and the length of a window.
+    model : Fitted
+        The model.
     """
 
-    def __init__(self, architecture: Architecture, weights: Weights, window: int) -> None:
+    def __init__(self, model: Fitted) -> None:
         self.guard = Guard()
-        self._cell, self._window = architecture, window
-        self._matrices = StepWeights.of(architecture, weights)
+        self._model = model
+        self._matrices: StepWeights | None = None
         self._scratch: dict[int, Scratch] = {}
+        self.layout: Any = None  # of the model, for compiled code
 
-    def block(self, n_series: int) -> CellStream:
+    def block(self, n_series: int) -> "CellStream | CarriedBlock":
         """Make a block of so many series."""
+        model, cell, window = self._model, self._model.architecture, self._model.window
+        if model.carried:
+            return CarriedBlock(cell, model.weights, model.state_limit, n_series)
+        if self._matrices is None:
+            self._matrices = StepWeights.of(cell, model.weights)
         if n_series not in self._scratch:
-            self._scratch[n_series] = Scratch(self._cell, self._matrices, self._window, n_series)
-        return CellStream(self._cell, self._matrices, self._window, n_series, self._scratch[n_series])
+            self._scratch[n_series] = Scratch(cell, self._matrices, window, n_series)
+        return CellStream(cell, self._matrices, window, n_series, self._scratch[n_series])

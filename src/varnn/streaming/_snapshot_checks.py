@@ -65,15 +65,17 @@ def check_header(tensors: Tensors, header: Facts, fitted: Fitted, what: str) -> 
             checks.fail(f"its monitor has {sorted(unknown)[0]!r}, which no monitor has")
     n_series = header["n_series"] or 1
     sizes = {"E": fitted.n_members, "w-1": fitted.window - 1, "n": n_series}
-    sizes["state"] = cell.memory_size + 1 + cell.activation_memory * cell.hidden_size
+    sizes["state"] = cell.memory_size + (not fitted.carried) + cell.activation_memory * cell.hidden_size
     shape = "w-1,n,state" if fitted.n_members == 1 else "E,w-1,n,state"
+    if fitted.carried:
+        shape = "E,n,state"
     most = _LARGEST["states"]
     checks.array(tensors, "states", Numbers(shape, -most, most, kind=("float32",)), sizes)
     if "pending" in tensors:
         sizes["D"] = len(fitted.input_names)
         shape = "D" if header["n_series"] is None else "n,D"
         checks.array(tensors, "pending", Numbers(shape, missing=True), sizes)
-    if fitted.window == 1 and n_series > _MOST_STATELESS:
+    if not fitted.carried and fitted.window == 1 and n_series > _MOST_STATELESS:
         checks.fail(f"it has {n_series} series, and no states of them")
 
 

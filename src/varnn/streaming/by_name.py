@@ -41,7 +41,7 @@ class Streams(dict[str, Stream]):
         super().__init__()
         self.model: Fitted = getattr(model, "fitted_", model)
         fitted = self.model
-        self.workspace = Workspace(fitted.architecture, fitted.weights, fitted.window)
+        self.workspace = Workspace(fitted)
 
     def begin(self, *, resume: Resume = False) -> Stream:
         """A stream for a series that was not here before; ``resume`` as that of ``model.stream``."""

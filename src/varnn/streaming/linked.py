@@ -28,6 +28,8 @@ from varnn._types import DoubleArray, FloatArray
 from varnn.data.timestamps import timestamp
 from varnn.errors import ConfigError, DataError
 from varnn.model.pipeline import FeaturePipeline, PipelineStream
+from varnn.streaming._cell import Workspace
+from varnn.streaming._numpy_step import NumpyStep
 from varnn.streaming._snapshot_checks import check_linked
 from varnn.streaming.by_name import Streams
 from varnn.streaming.resume import Resume, time_steps
@@ -106,7 +108,6 @@ class LinkedStream(Stream):
 
     group: "LinkedStreams"
     time_step: TimeStep | None = None  # of its latest row
-    _pipeline: LinkedPipeline
 
     @property
     def has_had_its_turn(self) -> bool:
@@ -162,8 +163,9 @@ class LinkedStream(Stream):
         """Refuse to be copied without those it sees."""
         raise TypeError("a series among others is copied with them: LinkedStreams.snapshot() and restore().")
 
-    def _pipeline_stream(self, width: int) -> PipelineStream:
-        return LinkedPipeline(self.model.pipeline, self.n_inputs)
+    def _made(self, workspace: Workspace) -> NumpyStep:
+        self._pipeline = LinkedPipeline(self.model.pipeline, self.n_inputs)
+        return NumpyStep(self.model, self.n_series, workspace, self._pipeline)
 
 
 class Place(NamedTuple):

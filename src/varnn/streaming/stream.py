@@ -1,10 +1,11 @@
-"""predict / observe, one step at a time, on NumPy alone.
+"""predict / observe, one step at a time, without torch.
 
 A batch prediction of row t starts its memory at zero, w - 1 rows earlier. To give the same number
 without going over w rows again, a stream carries w states side by side, one per window that is
 under way: each step advances all of them as rows of one small product, reads the prediction from
-the oldest, and starts a new one. `varnn.streaming._cell` does that arithmetic, and
-`varnn.streaming._open_step` all of one step; here is what surrounds it: checks, threads, intervals asked for,
+the oldest, and starts a new one (`varnn.streaming._cell`). The default carries a single state through its
+series, in a batch and in a stream. All of one step is done by `varnn.streaming._numpy_step`, or in compiled
+code by `varnn.streaming._compiled_step`; here is what surrounds it: checks, threads, intervals asked for,
 monitoring, and snapshots.
 """
 
@@ -14,23 +15,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from varnn._types import FloatArray
 from varnn.data.rules import optional, whole
 from varnn.data.timestamps import read_back, timestamp
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.model.expert_weights import known_experts
 from varnn.model.fitted import Fitted, LastRows
 from varnn.model.forecast import Forecast, Forecaster
-from varnn.model.intervals import check_levels, known_calibrator
+from varnn.model.forecast.recent import Recent
+from varnn.model.intervals import known_calibrator
 from varnn.monitoring.monitor import Event, Monitor
 from varnn.persistence import model_file
 from varnn.streaming._cell import Workspace
-from varnn.streaming._open_step import OpenStep
 from varnn.streaming._snapshot_checks import check_header, check_states
+from varnn.streaming._step import Levels, Step
+from varnn.streaming._steps import levels_of, made_step
 from varnn.streaming._values import inputs_of, label_of, labels_of, later_than
 from varnn.streaming.resume import Resume, kept_series
 
 
-class Stream(OpenStep):
+class Stream:
     """A fitted model at work on live data; made by ``model.stream()``.
 
     ``predict(x)`` may be called any number of times; ``observe(y)`` then closes the step with the
@@ -79,14 +83,33 @@ class Stream(OpenStep):
         if wrong := optional(whole(1)).broken("n_series", n_series):
             raise ConfigError(wrong)
         fitted: Fitted = getattr(model, "fitted_", model)
-        super().__init__(fitted, n_series, forecaster or getattr(model, "forecaster_", None), workspace)
+        self.model, self.n_series = fitted, n_series
+        self.forecaster = forecaster or getattr(model, "forecaster_", None)
+        workspace = workspace or Workspace(fitted)
+        self._step = self._made(workspace)
+        self._open = False  # whether an x was predicted and waits for its label
+        self._given: FloatArray = self._step.x  # that x, as it came
+        self._time: np.datetime64 | None = None  # and its time
+        self._recent = None
+        if self.forecaster is not None:
+            ahead = self.forecaster
+            self._recent = Recent(ahead.rows_kept, self._step.width, self.n_inputs, ahead.rows_followed)
         self.steps = 0  # rows observed so far
         self.monitor: Monitor | None = None  # see `watch`
         self.events: list[Event] = []  # what the monitor noticed at the last label
         self.last_time: np.datetime64 | None = None  # of the latest row observed that had one
-        self._guard = self._workspace.guard
+        self._guard = workspace.guard
         self._acquire, self._release = self._guard.acquire, self._guard.release
         self._look_back(kept_series(fitted, n_series, resume))
+
+    def _made(self, workspace: Workspace) -> Step:
+        """Make what does the arithmetic."""
+        return made_step(self.model, self.n_series, workspace)
+
+    @property
+    def n_inputs(self) -> int:
+        """Length of one x."""
+        return len(self.model.input_names)
 
     @property
     def weights(self) -> dict[str, Any]:
@@ -102,7 +125,7 @@ class Stream(OpenStep):
         (True, 1.0)
         """
         names = known_experts(self.model).names
-        now = np.empty((1, 0)) if self._experts is None else self._experts.aggregator.weights
+        now = self._step.weights
         return dict(zip(names, now[0].tolist() if self.n_series is None else now.T.copy(), strict=True))
 
     def predict(
@@ -133,21 +156,35 @@ class Stream(OpenStep):
         float or array of shape (n,)
             In the target's units; with ``interval`` an :class:`~varnn.model.intervals.Interval`.
         """
-        levels = None if interval is None else check_levels(interval)
-        if levels is not None:
+        levels, several = levels_of(interval)
+        if levels:
             known_calibrator(self.model.calibrator)
         when = None if time is None else later_than(self.last_time, time)
         if not self._acquire(False):  # not `with self._guard`: that takes four times as long
             raise self._guard.error()
         try:
-            self._advance(inputs_of(x, self.model.input_names, self._shape, self.model.categories), when)
-            if levels is not None and self._tracker is not None:
-                several = isinstance(interval, Sequence | np.ndarray)
-                return self._interval(self._tracker, levels, several=several)
+            model = self.model
+            self._advance(inputs_of(x, model.input_names, self._step.shape, model.categories), when, levels)
+            if levels:
+                return self._step.interval(levels, several=several)
             # A fleet's caller gets an array of its own: writing into it must not change the innovation.
-            return self._answer if self.n_series is None else self._answer.copy()
+            return self._step.answer if self.n_series is None else self._step.answer.copy()
         finally:
             self._release()
+
+    def _advance(self, given: FloatArray, time: np.datetime64 | None, levels: Levels = ()) -> None:
+        """Open a step; where x cannot be used, that which was open stays so."""
+        try:
+            self._step.advance(given, time, levels)
+        except DataError:
+            self._reopen()
+            raise
+        self._given, self._time, self._open = given, time, True
+
+    def _reopen(self) -> None:
+        """Open again what was open: another x, which could not be used, has taken its place."""
+        if self._open:
+            self._step.advance(self._given, self._time)
 
     def observe(self, y: Any) -> Any:
         """Take in the label of the last x predicted; NaN or None holds the memory.
@@ -171,15 +208,12 @@ class Stream(OpenStep):
 
     def _close(self, y: Any) -> Any:
         labels = label_of(y) if self.n_series is None else labels_of(y, self.n_series)
-        innovation = labels - self._answer
+        innovation = labels - self._step.answer
         if self.monitor is not None:
             self.events = self._noticed(self.monitor, innovation)
-        if self._tracker is not None:
-            self._tracker.observe(np.atleast_1d(innovation))
-        self._remember(labels)
+        self._step.observe(labels)
         if self._recent is not None:
-            self._recent.add(self._x, labels, self._time)
-        np.copyto(self._known, self._x)
+            self._recent.add(self._step.x, labels, self._time)
         self.steps += 1
         self._open = False
         if self._time is not None:
@@ -210,7 +244,7 @@ class Stream(OpenStep):
             )
         rows = self._recent.panel(self.model.input_names, self.model.target_name)
         return self.forecaster.forecast(
-            rows, horizon=horizon, inputs=inputs, interval=interval, free=self._lifted
+            rows, horizon=horizon, inputs=inputs, interval=interval, free=self._step.lifted
         )
 
     def watch(self, *, coverage: float | None = None, **settings: Any) -> None:
@@ -266,20 +300,12 @@ class Stream(OpenStep):
 
     def _states(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays of a snapshot, but for an x that waits for its label."""
-        tensors = {"states": np.concatenate([block.state() for block in self._blocks], axis=-2)}
-        if self._pipeline is not None:
-            tensors["recipe"] = self._pipeline.state()
-        if self._experts is not None:
-            tensors["experts"] = self._experts.state()
-        if self._tracker is not None:
-            tensors["tracker"] = self._tracker.state()
+        tensors = self._step.states()
         if self.monitor is not None:
             tensors["monitor"] = self.monitor.state()
         if self._recent is not None:
             tensors |= {f"recent.{name}": array for name, array in self._recent.state().items()}
-        if self.model.positive:
-            tensors["lifted"] = self._lifted.astype(np.float64)
-        return {**tensors, "known": self._known}
+        return tensors
 
     @classmethod
     def restore(
@@ -328,23 +354,12 @@ class Stream(OpenStep):
         self.steps = header["steps"]
         last, pending = (header[name] for name in ("last_time", "time"))
         self.last_time = None if last is None else read_back(last)
-        for block, rows in zip(self._blocks, self._rows, strict=True):
-            block.restore(tensors["states"][..., rows, :])
-        if self._pipeline is not None:
-            self._pipeline.restore(tensors["recipe"])
-        if self._experts is not None:
-            self._experts.restore(tensors["experts"])
-        if self.model.positive:
-            self._lifted = tensors["lifted"].astype(bool)
-        if self._tracker is not None:
-            self._tracker.restore(tensors["tracker"])
+        self._step.restore(tensors)
         if self.monitor is not None:
             self.monitor.restore(tensors["monitor"])
         recent = {name[7:]: array for name, array in tensors.items() if name.startswith("recent.")}
         if self._recent is not None and recent:
             self._recent.restore(recent)
-        if "known" in tensors:  # not in snapshots of streams that refused gaps
-            self._known[...] = tensors["known"]
         if "pending" in tensors:
             self._advance(tensors["pending"], None if pending is None else read_back(pending))
 
@@ -354,12 +369,9 @@ class Stream(OpenStep):
 
     def _noticed(self, monitor: Monitor, innovation: Any) -> list[Event]:
         """Tell the monitor how wrong the open step was, and whether its interval held."""
-        if monitor.coverage is None or self._tracker is None:
+        if monitor.coverage is None:
             return monitor.observe(innovation)
-        below, above = self._tracker.bounds(np.array([monitor.coverage]))  # (n, 1)
-        errors = np.atleast_1d(innovation)
-        covered = (below[:, 0] <= errors) & (errors <= above[:, 0])
-        return monitor.observe(innovation, np.where(np.isnan(errors), np.nan, covered))
+        return monitor.observe(innovation, self._step.covered(monitor.coverage, innovation))
 
     def _look_back(self, rows: Sequence[LastRows]) -> None:
         """Go through rows that the model was trained on: they are looked back on, and teach nothing."""
@@ -373,8 +385,7 @@ class Stream(OpenStep):
 
     def _pass_over(self, labels: Any) -> None:
         """Close a row that is looked back on with its labels, as `_close` does, but learn nothing."""
-        self._remember(labels, learn=False)
+        self._step.observe(labels, learn=False)
         if self._recent is not None:
-            self._recent.add(self._x, labels, self._time)
-        np.copyto(self._known, self._x)
+            self._recent.add(self._step.x, labels, self._time)
         self._open, self.last_time = False, self._time

@@ -38,10 +38,11 @@ from varnn.errors import ConfigError, DataError
 from varnn.model.intervals._size_regression import BOUND, LARGEST, LEAST, fit_sizes
 from varnn.model.intervals.calibrator import CalibrationRows, Calibrator, Tracker
 from varnn.model.intervals.levels import TAUS, quantile_bounds
+from varnn.network import compiled_code
 
-_RATE = 0.05  # of tracking, in units of the scale
-_NEWS = np.array([0.2, 0.02, 1.0])  # weight of the last |error| in its running means: fast, slow, itself
-_INFLATION_RATE = 0.01  # and that of the last |error| / scale in m
+RATE = 0.05  # of tracking, in units of the scale
+NEWS = np.array([0.2, 0.02, 1.0])  # weight of the last |error| in its running means: fast, slow, itself
+INFLATION_RATE = 0.01  # and that of the last |error| / scale in m
 _TIMES = 2.0  # the largest error that was learnt from: what is beyond counts as so much
 
 
@@ -153,11 +154,11 @@ class ScaleTracker(Tracker):
 
     def __init__(self, error_scale: ErrorScale, n_series: int) -> None:
         self.error_scale = error_scale
-        width = len(error_scale.weights) - len(_NEWS) - 1
+        width = len(error_scale.weights) - len(NEWS) - 1
         # Quantiles; running means of sizes, in units of the least; m.
-        start = np.concatenate([error_scale.quantiles, np.full(len(_NEWS), 1 / LEAST), [1.0]])
+        start = np.concatenate([error_scale.quantiles, np.full(len(NEWS), 1 / LEAST), [1.0]])
         self._state = np.tile(start, (n_series, 1))
-        self._regressors = np.zeros((n_series, width + len(_NEWS)))
+        self._regressors = np.zeros((n_series, width + len(NEWS)))
         self._expected = np.full(n_series, error_scale.unit)  # scales before m
         self._scales = self._expected
         self._width = width
@@ -204,6 +205,14 @@ class ScaleTracker(Tracker):
         Scales depend on errors alone, so that only the quantiles are left to be followed from row to row.
         """
         state, error_scale, sizes = self.state(), self.error_scale, np.abs(errors)
+        if compiled_code.is_worth_it(len(errors)):
+            from varnn.model.intervals._compiled_error_scale import tracked_rows
+
+            quantiles, scales = np.empty((len(errors), len(TAUS))), np.empty(len(errors))
+            how = (error_scale.weights, error_scale.unit, error_scale.largest)
+            tracked_rows(np.ascontiguousarray(features), errors, starts, *how, state, quantiles, scales)
+            self.restore(state)
+            return quantile_bounds(quantiles, levels, scales)
         told, scales = np.log1p(features, dtype=np.float64), np.empty(len(errors))
         for one, (begin, end) in zip(state, pairwise(starts), strict=True):
             rows = slice(begin, end)
@@ -222,12 +231,12 @@ class ScaleTracker(Tracker):
         state, expected = self._state[rows], self._expected[rows]
         quantiles, means, inflation = state[:, : len(TAUS)], state[:, len(TAUS) : -1], state[:, -1]
         hit = errors[:, None] <= self._scales[rows, None] * quantiles
-        quantiles += _RATE * (TAUS - hit)
+        quantiles += RATE * (TAUS - hit)
         np.maximum.accumulate(quantiles, axis=1, out=quantiles)  # quantiles never cross
         sizes = np.abs(errors)
         recent = np.minimum(sizes, self.error_scale.largest) / (LEAST * self.error_scale.unit)
-        means += _NEWS * (recent[:, None] - means)
-        inflation += _INFLATION_RATE * (np.minimum(sizes / expected, LARGEST * inflation) - inflation)
+        means += NEWS * (recent[:, None] - means)
+        inflation += INFLATION_RATE * (np.minimum(sizes / expected, LARGEST * inflation) - inflation)
         self._state[rows] = state
 
 
@@ -249,7 +258,7 @@ def _course(
     for begin, end in pairwise([0, *ends]):
         some = running[: end - begin]
         ordered[begin:end] = some
-        some += _RATE * (TAUS - (errors[begin:end] <= scales[begin:end] * some)) * known[begin:end]
+        some += RATE * (TAUS - (errors[begin:end] <= scales[begin:end] * some)) * known[begin:end]
         np.maximum.accumulate(some, axis=1, out=some)  # they never cross
     quantiles[...] = running[ranks]
     course[order] = ordered
@@ -263,7 +272,7 @@ def _regressors(hidden: npt.NDArray[Any], errors: DoubleArray, starts: IntArray)
 
 def _recent_sizes(errors: DoubleArray, starts: IntArray) -> DoubleArray:
     """Compute logarithms of the running means of |errors| before each row: (N, 3)."""
-    first = np.ones(len(_NEWS))
+    first = np.ones(len(NEWS))
     means = [_running_sizes(np.abs(errors[begin:end]), first)[:-1] for begin, end in pairwise(starts)]
     return np.log1p(np.concatenate(means) / LEAST)
 
@@ -271,7 +280,7 @@ def _recent_sizes(errors: DoubleArray, starts: IntArray) -> DoubleArray:
 def _running_sizes(sizes: DoubleArray, first: DoubleArray) -> DoubleArray:
     """Compute the running means of sizes before each row, and after the last: (N + 1, 3); NaN is left out."""
     fast, slow, last = first.tolist()
-    faster, slower, at_once = _NEWS.tolist()
+    faster, slower, at_once = NEWS.tolist()
     means = [(fast, slow, last)]
     for size in sizes.tolist():
         if size == size:
@@ -293,6 +302,6 @@ def _running_inflation(ratios: DoubleArray, inflation: float) -> DoubleArray:
     inflations = [inflation]
     for ratio in ratios.tolist():
         if ratio == ratio:
-            inflation += _INFLATION_RATE * (min(ratio, LARGEST * inflation) - inflation)
+            inflation += INFLATION_RATE * (min(ratio, LARGEST * inflation) - inflation)
         inflations.append(inflation)
     return np.array(inflations)

@@ -104,7 +104,7 @@ def quantile_bounds(
     >>> below.round(3).tolist(), above.round(3).tolist()
     ([-0.674, -1.036], [0.674, 1.036])
     """
-    right, share = _between(tuple(levels))
+    right, share = between(tuple(levels))
     left = quantiles[..., right - 1]
     reach = (left + share * (quantiles[..., right] - left)) * np.asarray(scales)[..., None]
     # The median may lie off the prediction; an interval never leaves its own prediction out.
@@ -112,7 +112,7 @@ def quantile_bounds(
 
 
 @lru_cache(maxsize=64)
-def _between(levels: tuple[float, ...]) -> tuple[npt.NDArray[np.intp], DoubleArray]:
+def between(levels: tuple[float, ...]) -> tuple[npt.NDArray[np.intp], DoubleArray]:
     """Find the bounds of levels between the quantiles of the grid, all lower ones first.
 
     The next quantile, and how far towards it: (2 L,) each.

@@ -17,29 +17,12 @@ forward pass. Names are those of `varnn.network.engines.fused`. Exactly at a bre
 takes a slope of zero, a unit that falls takes the slope of its left side.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
-import numba
 import numpy as np
 
 from varnn._types import FloatArray, IntArray
+from varnn.network.jit import Scalar, kernel
 
 Integers = IntArray
-Scalar = Any  # a float of the arrays' own precision
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def kernel(function: Function) -> Function:
-    """Compile a function of arrays and numbers when it is first called, and keep the result on disk."""
-    # Sums may be reordered, as vector instructions need; NaN and infinity keep their meaning.
-    options = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
-    compiled: Function
-    try:
-        compiled = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder to keep it in can be written to: then each process compiles anew
-        compiled = numba.njit(**options)(function)
-    return compiled
 
 
 # Loops over the hidden units are functions of their own: written out inside the loops over rows they

@@ -1,0 +1,83 @@
+"""What rows are predicted from: a state carried through the series, or a window.
+
+A network is trained on windows. Carried on, its state takes a fraction of the time, and as a rule gives the
+same; whether it does is seen on the validation rows.
+"""
+
+import logging
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from varnn._types import BoolArray
+from varnn.data.chunks import chunks
+from varnn.data.context import preceded
+from varnn.data.panel import Panel
+from varnn.model.fitted import Fitted
+from varnn.model.prediction import Scorer, score_chunks
+
+logger = logging.getLogger(__name__)
+
+LATEST = 20_000  # rows that are looked at
+TOLERATED = 1.01  # times the validation error with windows
+LARGEST = 1e6  # state, in scaled units, that is no runaway
+ROWS_AT_ONCE = 1 << 13  # whose states are kept
+TIMES = 10.0  # the largest state that training rows gave rise to: beyond it a state begins anew
+
+
+def with_context(
+    fitted: Fitted, training: Panel, validation: Panel | None, wanted: Literal["auto", "series", "window"]
+) -> Fitted:
+    """Choose what rows are predicted from.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        A model that predicts from windows.
+    training, validation : Panel, Panel or None
+        Rows it was trained on, and rows it was not.
+    wanted : {"auto", "series", "window"}
+        "auto" chooses, and takes the series where there is nothing to choose on.
+    """
+    if wanted == "window":
+        return fitted
+    carried = with_limit(replace(fitted, context="series"), training)
+    if wanted == "series" or validation is None or not carried.carried:
+        return carried
+    rows, own = preceded(validation.latest(LATEST), training, fitted.reach)
+    errors = [_error(model, rows, own) for model in (carried, fitted)]
+    if errors[0] <= TOLERATED * errors[1]:
+        return carried
+    logger.info(
+        "a state carried through the series is worse than windows on the validation rows, %.3g times their "
+        "error: rows are predicted from windows, which takes longer.",
+        errors[0] / errors[1],
+    )
+    return fitted
+
+
+def with_limit(fitted: Fitted, training: Panel) -> Fitted:
+    """Measure how large carried states are on training rows; where they grow without end, take windows."""
+    if not fitted.carried:
+        return fitted
+    scorer = Scorer(replace(fitted, state_limit=np.inf), keep_memory=True, keep_hidden=True)
+    prepared, largest = fitted.prepared(training.latest(LATEST)).panel, 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for chunk in chunks(prepared, most=ROWS_AT_ONCE):
+            found = scorer(chunk)
+            for states in (found.memory, found.hidden):
+                largest = np.maximum(largest, np.abs(states).max(initial=0.0))  # keeps NaN
+    if not largest <= LARGEST:
+        logger.info("a state carried through the series grows without end: windows are taken instead.")
+        return replace(fitted, context="window")
+    return replace(fitted, state_limit=TIMES * max(float(largest), 1.0))
+
+
+def _error(fitted: Fitted, rows: Panel, own: BoolArray) -> float:
+    """Mean square of the network's errors, in its own units."""
+    prepared = fitted.prepared(rows).panel
+    squares = np.empty(len(rows))
+    for chunk in score_chunks(fitted, prepared):
+        squares[chunk.rows] = np.square(prepared.target[chunk.rows] - chunk.output)
+    return float(np.nanmean(squares[own]))

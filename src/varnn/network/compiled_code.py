@@ -1,0 +1,78 @@
+"""Whether there is compiled code to use, and both cores to use it on.
+
+Modules called ``_compiled_...`` hold second implementations, by numba (``varnn[fast]``), of what others do on
+NumPy alone; those others remain what they are tested against. The first call ever compiles, for seconds, and
+keeps the result on disk.
+"""
+
+import importlib
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+# Rows that take NumPy half a second, which is what it takes to load compiled code. Not "where it is loaded
+# already": the same call must give the same digits whatever was called before it.
+ROWS_WORTH_IT = 4096
+SWITCH = "VARNN_COMPILED"  # variable of the environment; 0 does without
+
+
+def is_there() -> bool:
+    """Tell whether compiled code can be used: numba is installed, and not switched off.
+
+    Examples
+    --------
+    >>> os.environ[SWITCH] = "0"
+    >>> is_there()
+    False
+    >>> del os.environ[SWITCH]
+    """
+    return os.environ.get(SWITCH) != "0" and _loads()
+
+
+@cache
+def _loads() -> bool:
+    try:
+        importlib.import_module("varnn.network.jit")
+    except ImportError:  # numba is not installed, or is one that refuses this version of NumPy
+        return False
+    return True
+
+
+def is_worth_it(rows: int) -> bool:
+    """Tell whether so many rows are enough for compiled code, and it is there."""
+    return rows >= ROWS_WORTH_IT and is_there()
+
+
+def on_all_cores(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+    """Do some work on each of several items, as many at once as there are cores.
+
+    Examples
+    --------
+    >>> on_all_cores(abs, [-1, 2])
+    [1, 2]
+    """
+    listed = list(items)
+    cores = min(len(listed), os.cpu_count() or 1)
+    if cores < 2:
+        return [work(item) for item in listed]
+    with ThreadPoolExecutor(cores) as pool:
+        return list(pool.map(work, listed))
+
+
+def shares(count: int) -> list[slice]:
+    """Cut so many items into one share for each core.
+
+    Examples
+    --------
+    >>> sum(one.stop - one.start for one in shares(10))
+    10
+    """
+    cores = os.cpu_count() or 1
+    ends = [count * core // cores for core in range(cores + 1)]
+    return [slice(first, last) for first, last in pairwise(ends)]
