@@ -1,7 +1,7 @@
 """Cells with activation memory, step after step in one compiled call; needs numba (``varnn[fast]``).
 
 The batches of the default are small: of nine windows a product with the state takes two microseconds, and
-to ask torch for it takes as long again, fifteen times a step. `varnn.network.engines._through_time` makes the
+to ask torch for it takes as long again, fifteen times a step. `varnn.network.engines._compiled_through_time` makes the
 same products without asking, and lets go of Python's lock meanwhile, so that two members train on two cores.
 """
 
@@ -61,15 +61,15 @@ class UnrolledEngine(Engine):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        from varnn.network.engines import _through_time  # it loads numba
+        from varnn.network.engines import _compiled_through_time  # it loads numba
 
         inputs = task.inputs.contiguous()
-        self._kernels = _through_time
+        self._kernels = _compiled_through_time
         self._rows: tuple[FloatArray, FloatArray] = (inputs.numpy(), task.target.contiguous().numpy())
         self._later = None if task.ahead is None else task.ahead.contiguous().numpy()
         self._is_relu = task.architecture.memory_activation == "relu"
         self._gradient = inputs.new_zeros(count_weights(task.architecture))
-        self._buffers = lru_cache(maxsize=2)(lambda batch: _through_time.Buffers.of(task, batch))
+        self._buffers = lru_cache(maxsize=2)(lambda batch: _compiled_through_time.Buffers.of(task, batch))
 
     @classmethod
     def limits(cls, task: Task) -> list[str]:
