@@ -54,9 +54,8 @@ def exact_leak(panel: Panel) -> str | None:
     True
     """
     if panel not in _found:
-        with threadpool_limits(
-            1, user_api="blas"
-        ):  # small products: on a busy machine threads wait for threads
+        # The products are small: on a busy machine their threads would wait for each other.
+        with threadpool_limits(1, user_api="blas"):
             relation = _relation(panel)
         _found[panel] = None if relation is None else _in_words(panel, relation)
     return _found[panel]

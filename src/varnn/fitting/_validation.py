@@ -106,8 +106,8 @@ def choose_on_validation(
 def seen_by_calibrator(fitted: Fitted, panel: Panel) -> CalibrationRows:
     """Hidden layers (N, K), errors (N,) and starts of a panel's latest rows, which were trained on.
 
-    Errors are the network's own: they say which hidden units go with large ones as well as those of the
-    experts, which take twice as long to follow as the network does to score.
+    Errors are the network's own: they say as well as those of the experts, whom it takes long to follow,
+    which hidden units go with large ones.
     """
     return Review.of(replace(fitted, experts=None), panel.latest(LATEST), LATEST).seen(fitted.shrinkage)
 

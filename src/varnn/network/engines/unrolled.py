@@ -1,8 +1,8 @@
-"""Cells with activation memory, step after step in one compiled call; needs numba (``varnn[fast]``).
+"""Cells with activation memory, step after step in compiled code; needs numba (``varnn[fast]``).
 
-The batches of the default are small: of nine windows a product with the state takes two microseconds, and
-to ask torch for it takes as long again, fifteen times a step. `varnn.network.engines._compiled_through_time` makes the
-same products without asking, and lets go of Python's lock meanwhile, so that two members train on two cores.
+The batches of the default are small: to ask torch for one of its products takes longer than the product.
+`varnn.network.engines._compiled_through_time` makes the same products without asking, and lets go of Python's
+lock meanwhile, so that two members train on two cores.
 """
 
 from collections.abc import Mapping
