@@ -5,7 +5,7 @@ training, and each row is a loss row of one of them: that takes two steps a row,
 good to choose an epoch by. Networks that see other inputs are told apart row by row, by `error_on_rows`.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -41,14 +41,22 @@ class _Part(NamedTuple):
     ahead: npt.NDArray[np.float32] | None  # and that of the rows after each
 
 
+class ValidationLoss(Protocol):
+    """Mean squared error of a panel's one-step predictions; of a cell that looks ahead, of those too."""
+
+    def __call__(self, flat: torch.Tensor) -> list[float]:
+        """Score the weights in ``flat``, ([E,] P)."""
+        ...
+
+
 def validation_loss_of(
     architecture: Architecture,
     panel: Panel,
     config: TrainConfig,
     device: torch.device,
     ahead: npt.NDArray[np.float32] | None = None,
-) -> "LossOfRows | LossOfWindows":
-    """Mean squared error of a panel's one-step predictions; of a cell that looks ahead, of those too."""
+) -> ValidationLoss:
+    """Choose how to validate: on windows as of training, where they have several loss rows."""
     if config.loss_rows > 1:
         ends = loss_window_ends(panel, config.window, config.loss_rows, 0)
         if len(ends):
