@@ -43,9 +43,14 @@ def store(
 ) -> None:
     """Time lines with and without a store, and measure what a series takes in memory and on disk."""
     from benchmarks.robustness import durability
+    from benchmarks.robustness.line_parts import parts
 
     words = words_for(json_path)
     with _kept(json_path) as keep:
+        of_a_line = parts(rounds=rounds)
+        keep(parts=of_a_line)
+        for row in of_a_line:
+            words.print(f"{row['JSON by']}, {row['part']}: {row['us a line']} us a line")
         speed = durability.speed(rounds=rounds)
         keep(speed=speed)
         for row in speed:

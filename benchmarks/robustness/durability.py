@@ -15,6 +15,7 @@ from benchmarks.fresh import call, peak_above
 from benchmarks.record import Row, significant
 from benchmarks.robustness.kills import BATCHES, COMMAND, Killed, killed, lines_for, lines_needed
 from benchmarks.robustness.malformed import malformed
+from varnn.cli._serving import answer_line
 from varnn.data.files import write_atomically
 from varnn.data.panel import Panel
 from varnn.estimator.loading import load
@@ -188,9 +189,10 @@ def cost(*, threads: int, name: str, n_inputs: int = 27) -> Row:
 def _stored(model: Any, lines: list[str], path: Path | None, group: int, *, synchronous: bool = True) -> None:
     with Store(model, path, synchronous=synchronous) as store:
         for first in range(0, len(lines), group):
-            answers = [json.dumps(store.answer(json.loads(one), one)) for one in lines[first : first + group]]
+            some = lines[first : first + group]
+            answers = [answer_line(one.encode(), number, store)[0] for number, one in enumerate(some)]
             store.commit()
-            _ = "\n".join(answers)
+            _ = b"\n".join(answers)
 
 
 def _former(model: Any, lines: list[str], path: Path, every: int) -> None:

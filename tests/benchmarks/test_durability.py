@@ -9,6 +9,8 @@ import pytest
 
 from benchmarks.robustness import durability
 from benchmarks.robustness.kills import Killed, _compare, lines_for, lines_needed, summed_up
+from benchmarks.robustness.line_parts import parts
+from varnn.streaming import json_text
 from varnn.streaming.store import Store
 
 
@@ -77,3 +79,18 @@ def test_the_committed_figures_are_those_of_the_page() -> None:
     store = json.loads((root / "benchmarks" / "results" / "store.json").read_text())
     for row in store["speed"]:
         assert f"{row['lines a second']:,.0f}" in page
+
+
+def test_the_parts_of_a_line_are_timed_by_each_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = json_text.fast
+    rows = parts(rounds=1, lines=30)
+    assert json_text.fast is before
+    libraries = {row["JSON by"] for row in rows}
+    assert libraries == {"standard library"} | ({"orjson"} if before is not None else set())
+    found = {(row["JSON by"], row["part"]) for row in rows}
+    for part in ("read", "check", "write", "the model's step", "whole line, --state, less the model"):
+        assert {(one, part) for one in libraries} <= found
+    assert len(rows) == len(found) == 10 * len(libraries)

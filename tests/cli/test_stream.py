@@ -15,6 +15,7 @@ import pytest
 from benchmarks.robustness.kills import COMMAND, Killed, killed, lines_for, lines_needed
 from benchmarks.robustness.malformed import malformed
 from varnn import Details, VARNNRegressor
+from varnn.cli._lines import Lines, Signals
 from varnn.streaming.store import Store
 
 SMALL: Any = {"epochs": 1, "hidden_size": 6, "ensemble": 2, "window": 4, "device": "cpu"}
@@ -133,7 +134,7 @@ def test_a_second_process_is_refused_by_name(model: VARNNRegressor, folder: Path
     first.kill()
     first.communicate()
     third = begun(folder, "--state", str(tmp_path / "s"))  # what a dead process left does not matter
-    assert b'"seq": 2' in third.communicate(b'{"x": [1, 2]}\n', timeout=30)[0]
+    assert b'"seq":2' in third.communicate(b'{"x": [1, 2]}\n', timeout=30)[0]
 
 
 def test_a_full_disk_ends_the_stream_with_the_last_good_state(
@@ -245,6 +246,39 @@ def test_nonsense_is_answered_and_changes_nothing(
         for one, row in zip(found, good, strict=True):
             one.pop("seq", None)
             assert one == clean.answer(row)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a reader widen a pipe")
+def test_lines_that_are_there_are_taken_together_beyond_what_a_pipe_holds() -> None:
+    reading, writing = os.pipe()
+    line = b"x" * 699 + b"\n"
+    with (
+        os.fdopen(reading, "rb") as source,
+        os.fdopen(writing, "wb", buffering=0) as sender,
+        Signals() as signals,
+    ):
+        groups = Lines(source, signals, longest=1000, most=500).groups()
+        os.set_blocking(writing, False)
+        assert sender.write(line * 600) == 700 * 600  # of which 64 kB were room for 93
+        assert [len(next(groups)), len(next(groups))] == [500, 100]
+        sender.write(line)
+        assert next(groups) == [line[:-1]]  # one alone is not waited with
+        sender.write(line * 600)
+        sender.close()
+        assert sum(map(len, groups)) == 600
+
+
+def test_answers_are_the_same_without_orjson(model: VARNNRegressor, folder: Path, tmp_path: Path) -> None:
+    lines = b"".join(lines_for(2, 600)) + b"nonsense\n"
+    answers = []
+    for missing in ("", "import sys; sys.modules['orjson'] = None; "):
+        command = [sys.executable, "-c", missing + COMMAND[2], *COMMAND[3:], str(folder / "m.varnn")]
+        command += ["--state", str(tmp_path / f"state{len(missing)}")]
+        done = subprocess.run(command, input=lines, capture_output=True, check=True)
+        assert b" " not in done.stdout.splitlines()[0]
+        answers.append([strict(one) for one in done.stdout.splitlines()])
+    assert answers[0] == answers[1]
+    assert len(answers[0]) == 601
 
 
 def test_a_start_waits_for_no_imports_it_does_not_need(folder: Path, model: VARNNRegressor) -> None:

@@ -17,7 +17,11 @@ from typing import IO, Any
 
 from varnn.errors import OutputError
 
+if sys.platform == "linux":
+    import fcntl
+
 _BLOCK = 1 << 16  # bytes read at a time
+_TOGETHER = 1 << 19  # bytes taken together where they are there: as many lines as are written to disk at once
 _PIPE = 4096  # bytes that a pipe which can be written to is sure to take
 _GRACE = 2.0  # seconds that answers wait for their reader when the end was asked for
 TOO_LONG = b"\0too long"  # stands for a line that was passed over; no line of text looks so
@@ -93,6 +97,8 @@ class Lines:
             self._file: int | None = source.fileno()
         except (OSError, AttributeError):  # made of bytes in memory
             self._file = None
+        if self._file is not None:
+            _widen(self._file)
         self._rest, self._passing = b"", False  # of the last line; whether that one is passed over
 
     def groups(self, seconds: float | None = None) -> Iterator[list[bytes]]:
@@ -109,7 +115,17 @@ class Lines:
             return self._source.read(_BLOCK)
         if not self._signals.wait(self._file, seconds=seconds):
             return None
-        return os.read(self._file, _BLOCK)
+        block = os.read(self._file, _BLOCK)
+        if len(block) < _BLOCK or sys.platform == "win32":  # where it cannot be told whether there is more
+            return block
+        blocks, size = [block], len(block)
+        while size < _TOGETHER and self._signals.wait(self._file, seconds=0):
+            block = os.read(self._file, _BLOCK)
+            if not block:  # the end, which is there to be read again
+                break
+            blocks.append(block)
+            size += len(block)
+        return b"".join(blocks)
 
     def _split(self, block: bytes) -> list[bytes]:
         *lines, rest = block.split(b"\n")
@@ -121,6 +137,14 @@ class Lines:
         if len(self._rest) > self._longest:
             self._rest, self._passing = b"", True
         return [TOO_LONG if len(line) > self._longest else line for line in lines]
+
+
+def _widen(file: int) -> None:
+    """Let a pipe hold more than its 64 kB, where the system can: a commit is for all lines that are there."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):  # no pipe, or more than the system grants
+            if fcntl.fcntl(file, fcntl.F_GETPIPE_SZ) < _TOGETHER:
+                fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _TOGETHER)
 
 
 def send(text: bytes, signals: Signals) -> None:

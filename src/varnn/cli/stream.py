@@ -2,8 +2,8 @@
 
 ::
 
-    {"series": "a", "x": {"heat": 20.5}}             -> {"series": "a", "prediction": 61.2}
-    {"series": "a", "y": 60.0}                       -> {"series": "a", "innovation": -1.2}
+    {"series": "a", "x": {"heat": 20.5}}             -> {"series":"a","prediction":61.2}
+    {"series": "a", "y": 60.0}                       -> {"series":"a","innovation":-1.2}
     {"series": "a", "x": {"heat": 20.9}, "y": 63.0}  -> both, in that order, on one line
 
 ``"interval": 0.9`` beside ``x`` adds ``lower`` and ``upper``. A model that sees the time of day or week
@@ -24,22 +24,15 @@ A model with peers sees, of the other series, what was known before the time ste
 series that have a row at that step; after a single x, the series of the step before are taken to come.
 """
 
-import json
 import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from varnn.cli._counters import Counters
-from varnn.cli._lines import TOO_LONG, Lines, Signals, send
+from varnn.cli._lines import Lines, Signals
 from varnn.cli._options import Model
 
-if TYPE_CHECKING:
-    from varnn.streaming.store import Store
-
-_encode = json.JSONEncoder(allow_nan=False).encode  # made once: that takes as long as an answer
 _GROUP = 500  # lines that are written to disk together, at most
 _WATCHED_COVERAGE = 0.9
 
@@ -85,6 +78,7 @@ def stream(
     """Predict and observe live: JSON lines on standard input, answers on standard output."""
     import numpy as np
 
+    from varnn.cli._serving import serve
     from varnn.errors import ConfigError
     from varnn.persistence import model_file
     from varnn.streaming.store import Store
@@ -109,51 +103,6 @@ def stream(
             **limits,
         ) as store:
             lines = Lines(sys.stdin.buffer, signals, longest=longest_line, most=_GROUP)
-            _serve(store, lines, signals, stats)
+            serve(store, lines, signals, stats)
         if signals.stop is not None:
             raise typer.Exit(128 + signals.stop)
-
-
-def _serve(store: "Store", lines: Lines, signals: Signals, stats: float | None) -> None:
-    counters = Counters()
-    for group in lines.groups(stats):
-        begun, answers, errors = time.perf_counter(), [], 0
-        for line in group:
-            if signals.stop is not None:
-                break
-            counters.lines += 1
-            if line and not line.isspace():
-                answer = _answer(line, counters.lines, store)
-                errors += sum("error" in one for one in (answer if isinstance(answer, list) else [answer]))
-                answers.append(_encode(answer))
-        store.commit()
-        if answers:
-            send("".join(f"{one}\n" for one in answers).encode(), signals)
-            counters.add(errors=errors, seconds=time.perf_counter() - begun)
-        if signals.tell or counters.is_due(stats):
-            signals.tell = False
-            sys.stderr.write(counters.said(store.n_series) + "\n")
-        if signals.stop is not None:
-            return
-
-
-def _answer(line: bytes, number: int, store: "Store") -> dict[str, Any] | list[dict[str, Any]]:
-    if line is TOO_LONG:
-        return {"error": f"line {number} is longer than --longest-line, and was passed over"}
-    try:
-        text = line.decode()
-        message = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        return {"error": f"line {number} is not JSON: {str(error)[:200]}"}
-    if isinstance(message, dict) and ("x" in message or "y" in message):
-        answer = store.answer(message, text)
-        return _placed(answer, number)
-    if isinstance(message, list) and message and all(isinstance(one, dict) for one in message):
-        found = store.answer_all(message)
-        return [_placed(one, number) for one in found] if isinstance(found, list) else _placed(found, number)
-    return {"error": f"line {number} must be an object with 'x', 'y' or both, or a list of such"}
-
-
-def _placed(answer: dict[str, Any], number: int) -> dict[str, Any]:
-    """Say in an error which line it is about."""
-    return answer | {"error": f"line {number}: {answer['error']}"} if "error" in answer else answer

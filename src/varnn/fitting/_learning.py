@@ -16,6 +16,7 @@ from varnn.model.experts import (
     MOST_JOINED,
     NEVER,
     Experts,
+    in_common,
     names_of,
     read_by_readout,
 )
@@ -119,7 +120,9 @@ def _gains(fitted: Fitted, training: Panel, forgetting: tuple[float, ...]) -> Ex
             features = read_by_readout(hidden, standard, unit)
     names = names_of(forgetting, linear=part is not None, season=season is not None)
     return Experts(
-        readout=Adaptation(forgetting=forgetting, gain=gain_of(features), noise=1.0),
+        readout=Adaptation(
+            forgetting=forgetting, gain=gain_of(features), noise=1.0, common=in_common(centre, unit)
+        ),
         linear=linear,
         centre=centre,
         deviation=deviation,

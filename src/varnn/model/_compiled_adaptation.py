@@ -8,7 +8,7 @@ import numpy as np
 
 from varnn._types import DoubleArray, FloatArray, IntArray
 from varnn.model.adaptation import LEAK
-from varnn.network._compiled_products import product_of
+from varnn.network._compiled_products import product_of, upper_product
 from varnn.network.jit import Scalar, kernel
 
 _ROWS_AT_ONCE = 32
@@ -16,35 +16,41 @@ _ROWS_AT_ONCE = 32
 
 @kernel
 def whiten(
-    hidden: FloatArray, regressors: DoubleArray, whitening: DoubleArray, phi: DoubleArray, white: DoubleArray
+    hidden: FloatArray,
+    regressors: DoubleArray,
+    whitening: DoubleArray,
+    own: int,
+    phi: DoubleArray,
+    common: DoubleArray,
+    white: DoubleArray,
 ) -> None:
     """Bring [hidden regressors 1] to coordinates of unit second moments: (K,) and (F,) -> (S,).
 
-    ``whitening`` is U', lower triangular, and ``phi`` scratch.
+    ``whitening`` is L', upper triangular, and ``phi`` scratch. From ``own`` on, the outcome is that of
+    another member, ``common``.
     """
     width = len(hidden)
     phi[:width] = hidden
     phi[width:-1] = regressors
     phi[-1] = 1.0
-    for place in range(len(white)):
-        white[place] = product_of(whitening[place, : place + 1], phi[: place + 1])
+    upper_product(whitening, phi, 0, own, white)
+    white[own:] = common[own:]
 
 
 @kernel
-def whiten_rows(phi: DoubleArray, whitening: DoubleArray, white: DoubleArray) -> None:
-    """Do the same for several rows of features (B, S), four of which share what is read of U'."""
+def whiten_rows(phi: DoubleArray, whitening: DoubleArray, own: int, white: DoubleArray) -> None:
+    """Do so for several rows of features (B, S), four of which share what is read of L'; up to ``own``."""
     first, last = 0, len(phi)
     while first + 4 <= last:
         a, b, c, d = phi[first], phi[first + 1], phi[first + 2], phi[first + 3]
-        for place in range(white.shape[1]):
-            end = place + 1
-            found = _four_products(whitening[place, :end], a[:end], b[:end], c[:end], d[:end])
+        for place in range(own):
+            row = whitening[place, place:]
+            found = _four_products(row, a[place:], b[place:], c[place:], d[place:])
             for offset in range(4):
                 white[first + offset, place] = found[offset]
         first += 4
     while first < last:
-        for place in range(white.shape[1]):
-            white[first, place] = product_of(whitening[place, : place + 1], phi[first, : place + 1])
+        upper_product(whitening, phi[first], 0, own, white[first])
         first += 1
 
 
@@ -96,6 +102,7 @@ def _fade_and_add(change: DoubleArray, factor: Scalar, white: DoubleArray) -> No
 def adapted_rows(
     hidden: FloatArray,
     regressors: DoubleArray,
+    common: DoubleArray,
     outputs: FloatArray,
     targets: FloatArray,
     starts: IntArray,
@@ -109,23 +116,26 @@ def adapted_rows(
 
     Parameters
     ----------
-    hidden, regressors, outputs, targets : arrays of shape (N, K), (N, F), (N,) and (N,)
-        What the features are made of, what is corrected, and labels with NaN where missing.
+    hidden, regressors, common : arrays of shape (N, K), (N, F) and (N, C)
+        What the features are made of, and what the last of them are whitened to, in all members.
+    outputs, targets : arrays of shape (N,)
+        What is corrected, and labels with NaN where missing.
     starts : array of shape (series + 1,)
         Where series begin.
     whitening, steps, bound : arrays of shape (S, S) and (R,), float
-        U', one less the forgetting factors, and the largest error.
+        L', one less the forgetting factors, and the largest error.
     change, corrections : arrays of shape (series, R, S) and (N, R)
         Coefficients, which are changed, and what is filled in.
     """
-    size, width = len(whitening), hidden.shape[1]
+    size, width, own = len(whitening), hidden.shape[1], len(whitening) - common.shape[1]
     phi, white = np.ones((_ROWS_AT_ONCE, size)), np.empty((_ROWS_AT_ONCE, size))
     for series in range(len(change)):
         for begin in range(starts[series], starts[series + 1], _ROWS_AT_ONCE):
             end = min(begin + _ROWS_AT_ONCE, starts[series + 1])
             phi[: end - begin, :width] = hidden[begin:end]
             phi[: end - begin, width:-1] = regressors[begin:end]
-            whiten_rows(phi[: end - begin], whitening, white)
+            whiten_rows(phi[: end - begin], whitening, own, white)
+            white[: end - begin, own:] = common[begin:end]
             for row in range(begin, end):
                 now = white[row - begin]
                 correct(now, change[series], corrections[row])

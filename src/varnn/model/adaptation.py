@@ -12,14 +12,15 @@ was learnt fades away slowly. With theta = trained coefficients + d ::
     d <- leak d + s e / (1 + s q' phi) q     with q = G^-1 phi and s = 1 - l
 
 so that no recursion can lose its symmetry, no direction can wind up, and a step never overshoots its
-label. That is LMS-Newton [3]_. It is done in the coordinates in which G is the identity: with G^-1 = U U', U
-being upper triangular, features are whitened to z = U' phi, and d = U c ::
+label. That is LMS-Newton [3]_. It is done in the coordinates in which G is the identity: with G^-1 = L L', L
+being lower triangular, features are whitened to z = L' phi, and d = L c ::
 
     c' z = d' phi        z' z = q' phi        c <- leak c + s e / (1 + s z' z) z
 
 which is normalised LMS with leakage [2]_ of z. Whitening is nearly all of the work, half of what products
-with G^-1 would be, and the same for several forgetting factors that go on side by side. Which of them to
-believe, if any, is for `varnn.model.aggregation` to find out.
+with G^-1 would be, and the same for several forgetting factors that go on side by side. Features that members
+have in common come last: as L is lower triangular, what they are whitened to depends on no others, and is
+computed once. Which factor to believe, if any, is for `varnn.model.aggregation` to find out.
 
 Shapes: E members, n series in step, F features and a constant, R forgetting factors.
 
@@ -60,17 +61,30 @@ class Adaptation:
         G^-1 of each member.
     noise : float
         Variance of the error that is left, in scaled units.
+    common : int, default=0
+        Features, the last ones, that all members have in common, the constant being one of them.
     """
 
     forgetting: tuple[float, ...]
     gain: DoubleArray
     noise: float
+    common: int = 0
 
     @cached_property
-    def whitening(self) -> DoubleArray:
-        """U of each member, upper triangular, with G^-1 = U U': (E, F + 1, F + 1)."""
-        backwards = self.gain[:, ::-1, ::-1]  # NumPy's factor is a lower one
-        return np.ascontiguousarray(np.linalg.cholesky(backwards)[:, ::-1, ::-1])
+    def whitening(self) -> npt.NDArray[np.float32]:
+        """L of each member, lower triangular, with G^-1 = L L': (E, F + 1, F + 1).
+
+        In single precision: to read it is what a step takes longest for, and any other L does as well.
+        """
+        return np.linalg.cholesky(self.gain).astype(np.float32)
+
+    @cached_property
+    def own(self) -> int:
+        """Features, the first ones, that each member whitens by itself; those after them, all do alike."""
+        size = int(self.gain.shape[1])
+        block = self.whitening[:, size - self.common :, size - self.common :]
+        alike = np.allclose(block, block[:1], rtol=1e-6, atol=1e-9 * np.abs(block).max(initial=0.0))
+        return size - self.common if alike else size  # files from before have a ridge of each member's own
 
     @property
     def bound(self) -> float:
@@ -81,14 +95,14 @@ class Adaptation:
 def gain_of(features: npt.NDArray[Any]) -> DoubleArray:
     """Inverse second moments of each member's features and 1: (E, N, F) -> (E, F + 1, F + 1)."""
     members, rows, width = features.shape
-    gain = np.empty((members, width + 1, width + 1))
+    gain = np.empty((members, width + 1, width + 1))  # second moments first
     for member, values in enumerate(features):
         phi = np.column_stack([values, np.ones(rows)])
-        moments = phi.T @ phi / rows
-        moments[np.diag_indices_from(moments)] += _RIDGE * np.trace(moments) / len(moments)
-        inverse = np.linalg.inv(moments)
-        gain[member] = (inverse + inverse.T) / 2
-    return gain
+        gain[member] = phi.T @ phi / rows
+    # One ridge for all: second moments of features that members have in common stay the same.
+    ridge = _RIDGE * np.trace(gain, axis1=1, axis2=2).mean() / (width + 1)
+    inverse = np.linalg.inv(gain + ridge * np.eye(width + 1))
+    return np.asarray((inverse + inverse.swapaxes(1, 2)) / 2)
 
 
 class Adapter:
@@ -117,6 +131,7 @@ class Adapter:
         self._members = members
         self._features = np.ones((members, n_series, size))
         self._white = np.zeros_like(self._features)  # z
+        self._factor = adaptation.whitening.astype(np.float64)
         self._outputs = np.zeros((members, n_series))
         self._corrections = np.zeros(self.change.shape[:-1])  # (R, E, n)
 
@@ -126,9 +141,18 @@ class Adapter:
         """Compute what to add to the mean output: features (E, n, F), outputs (E, n) -> (R, n)."""
         self._features[:, :, :-1] = features
         self._outputs[...] = outputs
-        np.matmul(self._features, self.adaptation.whitening, out=self._white)
+        self._whiten()
         np.add.reduce(self._white * self.change, axis=-1, out=self._corrections)
         return np.asarray(np.add.reduce(self._corrections, axis=1) / self._members)
+
+    def _whiten(self) -> None:
+        """Compute z of the features."""
+        factor, own = self._factor, self.adaptation.own
+        if own == factor.shape[1]:
+            np.matmul(self._features, factor, out=self._white)
+            return
+        np.matmul(self._features, factor[:, :, :own], out=self._white[:, :, :own])
+        self._white[:, :, own:] = self._features[0, :, own:] @ factor[0, own:, own:]
 
     def learn(self, targets: npt.NDArray[Any]) -> None:
         """Learn from the targets (n,) of the rows last corrected; NaN teaches nothing."""
@@ -178,7 +202,7 @@ class Adapter:
         labels = np.where(known, targets, 0.0)
         phi = np.ones((*features.shape[:-1], features.shape[-1] + 1))
         phi[..., :-1] = features
-        white = phi @ self.adaptation.whitening[:, None]  # z
+        white = phi @ self._factor[:, None]  # z
         products = white @ white.swapaxes(-1, -2)  # (E, n, B, B): z_t' z_j
         sizes = np.diagonal(products, axis1=-2, axis2=-1)
         kept, left = _fading(known, LEAK)
@@ -267,14 +291,16 @@ def corrections_compiled(
     """Do the same by compiled code, whose features are hidden layers (E, N, K) and regressors (N, F)."""
     from varnn.model._compiled_adaptation import adapted_rows
 
-    how = adapter.adaptation
+    how, own = adapter.adaptation, adapter.adaptation.own
     steps, labels = 1 - np.array(how.forgetting), targets.astype(np.float64)
     added = np.empty((len(how.gain), len(targets), len(steps)))
+    common = np.column_stack([regressors, np.ones(len(targets))])[:, : how.gain.shape[1] - own]
+    common = common @ how.whitening[0, own:, own:]
 
     def one(member: int) -> None:
         change = np.ascontiguousarray(adapter.change[:, member].swapaxes(0, 1))
         factor = np.ascontiguousarray(how.whitening[member].T)
-        rows = (hidden[member], regressors, outputs[member].astype(np.float64), labels, starts)
+        rows = (hidden[member], regressors, common, outputs[member].astype(np.float64), labels, starts)
         adapted_rows(*rows, factor, steps, how.bound, change, added[member])
         adapter.change[:, member] = change.swapaxes(0, 1)
 

@@ -116,7 +116,10 @@ class Experts:
         """Undo :meth:`arrays`; KeyError where something is missing."""
         scaled_noise, noise, unit, season = arrays["numbers"].tolist()
         readout = Adaptation(
-            forgetting=tuple(arrays["forgetting"].tolist()), gain=arrays["readout.gain"], noise=scaled_noise
+            forgetting=tuple(arrays["forgetting"].tolist()),
+            gain=arrays["readout.gain"],
+            noise=scaled_noise,
+            common=in_common(arrays.get("centre", np.empty(0)), unit),
         )
         linear = None
         if "linear.gain" in arrays:
@@ -154,6 +157,11 @@ def names_of(
         learning = (f"{NETWORK}, learning slowly", f"{NETWORK}, learning fast")
     simple = (PERSISTENCE, *([SEASONAL_PERSISTENCE] if season else []), LINEAR, LINEAR_LEARNING)
     return (*(simple if linear else ()), NETWORK, *learning, *([BOOSTING] if boosting else []))
+
+
+def in_common(centre: DoubleArray, unit: float) -> int:
+    """How many features all readouts have in common: regressors, where they see them, and the constant."""
+    return 1 + (len(centre) if unit else 0)
 
 
 def read_by_readout(hidden: npt.NDArray[Any], standard: DoubleArray, unit: float) -> npt.NDArray[Any]:

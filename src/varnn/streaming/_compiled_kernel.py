@@ -133,7 +133,7 @@ def _predict(
     now[0] = predict_linear(
         seen[:enriched],
         linear,
-        sizes[lay.CHANGES : lay.PERIODS],
+        sizes[lay.CHANGES : lay.OWN],
         sizes[lay.PERIODS :],
         _part(numbers, at, lay.LINEAR),
         _part(numbers, at, lay.LINEAR_WEIGHTS),
@@ -152,13 +152,8 @@ def _predict(
     # The linear part, learning.
     white, change = _part(opened, open_at, lay.LINEAR_WHITE), _part(carried, carried_at, lay.LINEAR_CHANGE)
     phi = np.empty(max(1 + count, open_at[lay.PHI + 1] - open_at[lay.PHI]))
-    whiten(
-        hidden[0, :0],
-        standard,
-        _part(numbers, at, lay.LINEAR_WHITENING).reshape(1 + count, 1 + count),
-        phi[: 1 + count],
-        white,
-    )
+    factor = _part(weights, at, lay.LINEAR_WHITENING).reshape(1 + count, 1 + count)
+    whiten(hidden[0, :0], standard, factor, 1 + count, phi[: 1 + count], white, white)
     correct(white, change.reshape(1, -1), now[4:5])
     # The members of the network, and their readouts, learning.
     if unit != 0:
@@ -166,12 +161,11 @@ def _predict(
             standard[place] *= unit
     joined = standard if unit != 0 else standard[:0]
     size, row_width = sizes[lay.HIDDEN], rows.shape[1] - 1
-    read = members * size * row_width
-    to_hidden = weights[:read].reshape(members, size, row_width)
-    readout = weights[read : read + members * size].reshape(members, size)
-    bias = weights[read + members * size : read + members * (size + 1)]
+    to_hidden = _part(weights, at, lay.TO_HIDDEN).reshape(members, size, row_width)
+    readout = _part(weights, at, lay.READOUT).reshape(members, size)
+    bias = _part(weights, at, lay.READOUT_BIAS)
     features = size + len(joined) + 1
-    whitening = _part(numbers, at, lay.WHITENING).reshape(members, features, features)
+    whitening = _part(weights, at, lay.WHITENING).reshape(members, features, features)
     whites = _part(opened, open_at, lay.WHITE).reshape(members, features)
     outputs, rates = _part(opened, open_at, lay.OUTPUTS), sizes[lay.RATES_OF_READOUT]
     changes = _part(carried, carried_at, lay.CHANGE).reshape(members, rates, features)
@@ -181,7 +175,8 @@ def _predict(
         for column in range(columns):
             row[row_width + 1 - columns + column] = seen[column]
         outputs[member] = advance(row, to_hidden[member], readout[member], bias[member], hidden[member])
-        whiten(hidden[member], joined, whitening[member], phi[:features], whites[member])
+        own = sizes[lay.OWN] if member else features
+        whiten(hidden[member], joined, whitening[member], own, phi[:features], whites[0], whites[member])
         correct(whites[member], changes[member], corrections[member])
     # What each expert says, and all of them together.
     said, believed = _part(opened, open_at, lay.SAID), _part(opened, open_at, lay.BELIEVED)
@@ -248,8 +243,8 @@ def _bounds(
 
 @kernel
 def observe_rows(
-    labels: DoubleArray,
     taught: bool,
+    labels: DoubleArray,
     sizes: IntArray,
     at: IntArray,
     numbers: DoubleArray,
@@ -311,7 +306,7 @@ def _observe(
     observe_linear(
         label,
         _part(carried, carried_at, lay.LINEAR_STATE),
-        sizes[lay.CHANGES : lay.PERIODS],
+        sizes[lay.CHANGES : lay.OWN],
         part,
         _part(opened, open_at, lay.REGRESSED),
     )
@@ -321,12 +316,7 @@ def _observe(
     target = np.nan
     if abs(residual) <= part[3]:  # those larger than any change could be are missing
         target = min(max((residual - scaling[1]) / scaling[2], -LIMIT), LIMIT)
-    members, size, width, columns = (
-        sizes[lay.MEMBERS],
-        sizes[lay.HIDDEN],
-        sizes[lay.MEMORY],
-        rows.shape[1] - 1,
-    )
+    members, width = sizes[lay.MEMBERS], sizes[lay.MEMORY]
     outputs = _part(opened, open_at, lay.OUTPUTS)
     if taught:
         how = _part(numbers, at, lay.EXPERTS)
@@ -355,8 +345,7 @@ def _observe(
             _part(carried, carried_at, lay.SCALE),
         )
     state = rows.shape[1] - BEFORE - sizes[lay.COLUMNS]
-    memory_width = (len(weights) // members - size * (columns + 1) - 1) // width
-    to_memory = weights[len(weights) - members * width * memory_width :].reshape(members, width, memory_width)
+    to_memory = _part(weights, at, lay.TO_MEMORY).reshape(members, width, -1)
     news, most = np.empty(width, weights.dtype), weights.dtype.type(scaling[3])
     for member in range(members):
         error = weights.dtype.type(target - outputs[member])

@@ -33,11 +33,12 @@ Float32 = npt.NDArray[np.float32]
     PRIOR,
     STEPS,
     LINEAR_STEPS,
-    LINEAR_WHITENING,
-    WHITENING,
     SPREAD,
     SPREAD_NUMBERS,  # unit and largest
-) = range(17)
+) = range(15)
+
+# Parts of its numbers in single precision, which are listed after those.
+TO_HIDDEN, READOUT, READOUT_BIAS, TO_MEMORY, LINEAR_WHITENING, WHITENING = range(16, 22)
 
 # Whole numbers that say how large things are, and which are there.
 (
@@ -59,8 +60,9 @@ Float32 = npt.NDArray[np.float32]
     LAGS,
     LINEAR_INPUTS,
     LABELS_KEPT,
+    OWN,  # features that each member whitens by itself
     PERIODS,  # these come last
-) = range(19)
+) = range(20)
 
 # Parts of what a series carries from row to row, in the order of a snapshot.
 (
@@ -96,9 +98,9 @@ class Layout(NamedTuple):
     """A model as compiled code takes it."""
 
     sizes: IntArray
-    at: IntArray  # where the parts of ``numbers`` begin
+    at: IntArray  # where the parts of ``numbers`` and of ``weights`` begin
     numbers: DoubleArray
-    weights: Float32  # to_hidden, readout, readout_bias and to_memory, one after the other
+    weights: Float32
     carried_at: IntArray  # where the parts of what a series carries begin
     open_at: IntArray  # and those of its open row
     fresh: DoubleArray  # what a series carries before its first row
@@ -140,6 +142,7 @@ def layout_of(model: Fitted) -> Layout:
             tracked,
             {"forward": 0, "zero": 1}.get(pipeline.fill, 2),
             *part.sizes,
+            experts.readout.own,
             *part.periods,
         ],
         np.int64,
@@ -163,13 +166,12 @@ def layout_of(model: Fitted) -> Layout:
             experts.prior,
             1 - np.array(experts.readout.forgetting),
             1 - np.array(experts.linear.forgetting),
-            experts.linear.whitening.swapaxes(1, 2),
-            experts.readout.whitening.swapaxes(1, 2),
             [] if spread is None else spread.weights,
             [] if spread is None else [spread.unit, spread.largest],
         ]
     )
-    _, weights = _joined(list(StepMatrices.of(cell, model.weights)))
+    factors = (experts.linear.whitening.swapaxes(1, 2), experts.readout.whitening.swapaxes(1, 2))
+    weights_at, weights = _joined([*StepMatrices.of(cell, model.weights), *factors])
     judged = [np.nan, 0.0, 0.0, 0.0, 0.0, 0.0, np.nan, 0.0, 0.0]
     labels = np.full(part.sizes[3], linear.mean)
     past = np.zeros(len(part.weights) - 1 - part.sizes[0])
@@ -206,6 +208,7 @@ def layout_of(model: Fitted) -> Layout:
             )
         ]
     )
+    at = np.concatenate([at, weights_at])
     return Layout(sizes, at, numbers, weights.astype(np.float32), carried_at, open_at, fresh)
 
 

@@ -68,10 +68,12 @@ class CompiledStep(Step):
         # Buffers of one layout for all that comes in: compiled code is compiled anew for each other one.
         self._given, self._labels = np.zeros((width, len(model.input_names))), np.zeros(width)
         self._calendar = np.zeros(columns - 2 - sizes[lay.GIVEN])
+        self._cycles = model.pipeline.calendar
         series = (self._carried, self._rows, hidden, self._opened)
         parts = compiled_code.shares(width) if width >= _FEWEST else [slice(0, width)]
         self._shares = [(some, [array[some] for array in series]) for some in parts]
-        self._told: Any = [(self._labels[some], self._layout[:6], own) for some, own in self._shares]
+        self._alone = len(parts) == 1
+        self._told: Any = [(self._labels[some], *self._layout[:6], *own) for some, own in self._shares]
         self._asked: dict[Levels, tuple[DoubleArray, list[Any]]] = {}
         filled = self._opened[:, : len(model.input_names)]
         self.x: FloatArray = filled[0] if n_series is None else filled
@@ -80,18 +82,17 @@ class CompiledStep(Step):
 
     def advance(self, given: FloatArray, time: Any, levels: Levels = ()) -> None:
         """Do it in one call."""
-        self._given[...] = given
-        if len(self._calendar):
-            self._calendar[...] = _calendar(_seconds(time), self.model.pipeline.calendar)
-        found, calls = self._asked.get(levels) or self._ask(levels)
-        if len(calls) == 1:
+        self._given[:] = given
+        if self._cycles:
+            self._calendar[:] = _calendar(_seconds(time), self._cycles)
+        self._bounds, calls = self._asked.get(levels) or self._ask(levels)
+        if self._alone:
             usable = predict_rows(*calls[0])
         else:
             usable = all(compiled_code.on_all_cores(lambda call: predict_rows(*call), calls))
         if not usable:
             self._refuse()
-        self._bounds = found
-        self.answer = found.item(0) if self.n_series is None else found[:, 0]
+        self.answer = self._bounds.item(0) if self.n_series is None else self._bounds[:, 0]
 
     def _refuse(self) -> None:
         """Say which input cannot be used."""
@@ -130,14 +131,11 @@ class CompiledStep(Step):
 
     def observe(self, labels: Any, *, learn: bool = True) -> None:
         """Do it in one call."""
-        self._labels[...] = labels
-        if len(self._told) == 1:
-            self._teach(*self._told[0], learn=learn)
+        self._labels[:] = labels
+        if self._alone:
+            observe_rows(learn, *self._told[0])
         else:
-            compiled_code.on_all_cores(lambda share: self._teach(*share, learn=learn), self._told)
-
-    def _teach(self, labels: DoubleArray, model: Any, series: Any, *, learn: bool) -> None:
-        observe_rows(labels, learn, *model, *series)
+            compiled_code.on_all_cores(lambda share: observe_rows(learn, *share), self._told)
 
     def interval(self, levels: Levels, *, several: bool) -> Interval:
         """Give the answer with its bounds, quickly where there is one."""
@@ -188,12 +186,15 @@ class CompiledStep(Step):
             place[...] = tensors[name]
 
 
-_WEEK = 7 * 86_400
+_WEEK, _MICROSECONDS = 7 * 86_400, np.dtype("datetime64[us]")
 
 
 def _seconds(time: Any) -> int | None:
     """A time in seconds of its week, which is all that the calendar sees of it."""
-    return None if time is None else int(time.astype("datetime64[s]").astype(np.int64)) % _WEEK
+    if time is None:
+        return None
+    ticks = 1_000_000 if time.dtype == _MICROSECONDS else 1_000_000_000  # in a second: timestamps have either
+    return int(time.view(np.int64)) // ticks % _WEEK
 
 
 @lru_cache(maxsize=4096)

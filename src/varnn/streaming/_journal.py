@@ -5,6 +5,9 @@ messages since the state that was kept last. ``states``: that state. ``answers``
 messages that are sent again. A group of messages, its answers, the numbers and the states that fell due are
 one transaction: after a crash, all of it is there or nothing.
 
+The messages of a series in a group are one row, one line each, under the number of the last; and so are its
+answers, but for those with a key. Rows are what SQLite takes its time for. Version 1 had a row for each.
+
 A state is some hundred kilobytes, a message some hundred bytes: so messages are written as they come, and a
 state once in many. What a stream does follows from its state and its messages to the last bit, so that the
 two give back the very stream that was lost.
@@ -27,7 +30,8 @@ from typing import IO, Any, NamedTuple
 from varnn.errors import ModelFileError, OutputError
 
 _MARK = 0x7661726E  # "varn", SQLite's application_id
-_VERSION = 1
+_VERSION = 2
+_READ = ("1", "2")
 _SEAL = 8  # hexadecimal digits of a checksum
 _BEGINNING = b"SQLite format 3\0"
 _TABLES = """
@@ -50,7 +54,7 @@ class Known(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer to keep."""
+    """An answer to keep; its text is one line."""
 
     series: int
     seq: int
@@ -59,7 +63,7 @@ class Answer(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A message to keep; a scope is what has a state of its own: a series, or 0 for all that are linked."""
+    """A message to keep, one line; a scope is what has a state of its own: a series, or 0 for all linked."""
 
     scope: int
     entry: int
@@ -169,8 +173,14 @@ class Journal:
 
     def answer(self, series: int, seq: int) -> str | None:
         """Answer to a message, if it is still kept."""
-        found = self._one("SELECT answer FROM answers WHERE series = ? AND seq = ?", series, seq)
-        return self._opened_seal(found[0]) if found else None
+        found = self._one(
+            "SELECT seq, answer FROM answers WHERE series = ? AND seq >= ? ORDER BY seq LIMIT 1", series, seq
+        )
+        if not found:
+            return None
+        last, texts = found[0], self._opened_seal(found[1]).split("\n")
+        place = len(texts) - 1 - (last - seq)
+        return texts[place] if place >= 0 else None
 
     def answer_by_key(self, series: int, key: str) -> str | None:
         """Answer to the message with a key, if it is still kept."""
@@ -181,6 +191,7 @@ class Journal:
 
     def since(self, scope: int) -> tuple[State | None, list[Entry]]:
         """State of a scope that was kept last, if any, and the messages since."""
+        # A state is that after a whole group, so that a row is before it or after it.
         kept = self._one("SELECT scope, entry, state FROM states WHERE scope = ?", scope)
         state = State(*kept) if kept else None
         entry = state.entry if state else 0
@@ -188,7 +199,11 @@ class Journal:
             rows = self._database.execute(
                 "SELECT * FROM journal WHERE scope = ? AND entry > ? ORDER BY entry", (scope, entry)
             ).fetchall()
-        return state, [Entry(scope, entry, self._opened_seal(message)) for scope, entry, message in rows]
+        found = []
+        for scope, last, message in rows:
+            texts = self._opened_seal(message).split("\n")
+            found += [Entry(scope, last - len(texts) + n, text) for n, text in enumerate(texts, start=1)]
+        return state, found
 
     def write(self, group: Group) -> None:
         """Keep a group: all of it or, with an error, nothing."""
@@ -199,21 +214,18 @@ class Journal:
                 "ON CONFLICT (name) DO UPDATE SET seq = excluded.seq",
                 ((name, known.id, known.seq) for name, known in group.series.items()),
             )
-            database.executemany(
-                "INSERT INTO journal VALUES (?, ?, ?)",
-                ((one.scope, one.entry, _sealed(one.message)) for one in group.entries),
-            )
-            database.executemany(
-                "INSERT INTO answers VALUES (?, ?, ?, ?)",
-                ((one.series, one.seq, one.key, _sealed(one.text)) for one in group.answers),
-            )
+            database.executemany("INSERT INTO journal VALUES (?, ?, ?)", _entry_rows(group.entries))
+            database.executemany("INSERT INTO answers VALUES (?, ?, ?, ?)", _answer_rows(group.answers))
             if group.states:
                 database.executemany("INSERT OR REPLACE INTO states VALUES (?, ?, ?)", group.states)
                 database.executemany(
                     "DELETE FROM journal WHERE scope = ? AND entry <= ?",
                     ((one.scope, one.entry) for one in group.states),
                 )
-            database.executemany("DELETE FROM answers WHERE series = ? AND seq <= ?", group.answered.items())
+            if group.answered:
+                database.executemany(
+                    "DELETE FROM answers WHERE series = ? AND seq <= ?", group.answered.items()
+                )
 
     def _opened_seal(self, sealed: str) -> str:
         """The text without its checksum; refuse one that is not what was written."""
@@ -245,6 +257,33 @@ class Journal:
             raise ModelFileError(
                 f"{str(self.path)!r} is truncated or damaged: {error}. Restore it from a copy."
             ) from None
+
+
+def _entry_rows(entries: list[Entry]) -> list[tuple[int, int, str]]:
+    """Put the messages of each scope together."""
+    texts: dict[int, list[str]] = {}
+    lasts: dict[int, int] = {}
+    for scope, entry, message in entries:
+        texts.setdefault(scope, []).append(message)
+        lasts[scope] = entry
+    return [(scope, lasts[scope], _sealed("\n".join(some))) for scope, some in texts.items()]
+
+
+def _answer_rows(answers: list[Answer]) -> list[tuple[int, int, str | None, str]]:
+    """Put the answers of each series together, as far as no key comes between them."""
+    rows: list[tuple[int, int, str | None, str]] = []
+    texts: dict[int, list[str]] = {}
+    lasts: dict[int, int] = {}
+    for series, seq, key, text in answers:
+        if key is None:
+            texts.setdefault(series, []).append(text)
+            lasts[series] = seq
+            continue
+        if series in texts:
+            rows.append((series, lasts[series], None, _sealed("\n".join(texts.pop(series)))))
+        rows.append((series, seq, key, _sealed(text)))
+    rows += [(series, lasts[series], None, _sealed("\n".join(some))) for series, some in texts.items()]
+    return rows
 
 
 def _sealed(text: str) -> str:
@@ -295,7 +334,7 @@ def _opened(path: Path, model: str, *, synchronous: bool) -> sqlite3.Connection:
                 f"{str(path)!r} is a database of another program. Give another --state file."
             )
         facts = dict(database.execute("SELECT name, value FROM facts"))
-        if facts["version"] != str(_VERSION):
+        if facts["version"] not in _READ:
             raise ModelFileError(
                 f"{str(path)!r} has version {facts['version']}; this library reads {_VERSION}. Upgrade it."
             )
@@ -303,6 +342,8 @@ def _opened(path: Path, model: str, *, synchronous: bool) -> sqlite3.Connection:
             raise ModelFileError(
                 f"{str(path)!r} holds the state of another model. Give that model, or another --state file."
             )
+        if facts["version"] != str(_VERSION):  # its rows are those of groups of one message
+            database.execute("UPDATE facts SET value = ? WHERE name = 'version'", (str(_VERSION),))
         database.execute("PRAGMA journal_mode = WAL")
         database.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
     except BaseException:

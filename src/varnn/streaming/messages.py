@@ -15,16 +15,19 @@ import math
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from varnn.data.finite import LARGEST
 from varnn.data.rules import shown
 from varnn.errors import DataError
+from varnn.streaming.json_text import write
 from varnn.streaming.stream import Stream
 
 LONGEST_NAME = 200  # characters of a series' name, or of a key
 _MOST_LEVELS = 20
 _FIELDS = {"series", "x", "y", "time", "interval", "seq", "key"}
+_MOST_BRACKETS = 50  # of a message that is kept as it came: what is nested takes a call each to read
 _NUMBERS = {int, float, type(None)}  # not bool, which Python takes for a number
 
 
@@ -36,6 +39,8 @@ def check_name(message: Mapping[str, Any]) -> None:
     >>> check_name({"series": "a"})
     """
     name = message.get("series")
+    if type(name) is str and len(name) <= LONGEST_NAME:
+        return
     if type(name) not in (str, int, type(None)) or len(str(name)[: LONGEST_NAME + 1]) > LONGEST_NAME:
         raise DataError(
             f"series must be a text of at most {LONGEST_NAME} characters, a whole number, or left out; "
@@ -54,9 +59,10 @@ def check(message: Mapping[str, Any], texts: Collection[str] = ()) -> None:
     ...
     varnn.errors.DataError: x must hold numbers only, by name or as a list; got [True].
     """
-    for unknown in message.keys() - _FIELDS:  # what else a program has to say is no matter
-        if meant := _meant(unknown):
-            raise DataError(f"a message has no field {shown(unknown)}. Did you mean {meant!r}?")
+    if not message.keys() <= _FIELDS:  # what else a program has to say is no matter
+        for unknown in message.keys() - _FIELDS:
+            if meant := _meant(unknown):
+                raise DataError(f"a message has no field {shown(unknown)}. Did you mean {meant!r}?")
     if "x" not in message and "y" not in message:
         raise DataError("a message must be an object with 'x', 'y' or both.")
     if "x" in message:
@@ -116,10 +122,37 @@ def name_of(message: Mapping[str, Any]) -> str:
     >>> name_of({"series": 1}), name_of({"series": "1"}), name_of({})
     ('1', '"1"', 'null')
     """
-    return json.dumps(message.get("series"))
+    name = message.get("series")
+    return encode_basestring_ascii(name) if type(name) is str else json.dumps(name)
+
+
+def kept_text(message: dict[str, Any], text: str | bytes | None) -> str:
+    """A message that was taken, to be kept as one line: as it came, if that is at hand and is not nested.
+
+    Examples
+    --------
+    >>> kept_text({"x": [1.0], "other": 5}, None)
+    '{"x":[1.0]}'
+    """
+    if isinstance(text, bytes):
+        text = text.decode()
+    if text is None or text.count("[") + text.count("{") > _MOST_BRACKETS:
+        return write(of_use(message)).decode()
+    return text.replace("\n", " ")  # it stands between values: within a text it is written as two characters
+
+
+def of_use(message: dict[str, Any]) -> dict[str, Any]:
+    """A message that was taken, without what else it holds: that may be nested beyond reading it again.
+
+    Examples
+    --------
+    >>> of_use({"x": [1.0], "other": [[[[]]]]})
+    {'x': [1.0]}
+    """
+    return {name: value for name, value in message.items() if name in _FIELDS}
 
 
 def _finite(value: Any) -> Any:
-    if isinstance(value, list):
+    if type(value) is list:
         return [_finite(one) for one in value]
     return value if math.isfinite(value) else None

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from varnn.data.files import check_writable
 from varnn.data.rules import shown
@@ -33,8 +33,9 @@ from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.streaming._cell import Guard
 from varnn.streaming._journal import Answer, Entry, Group, Journal, Known, State, is_journal, make
 from varnn.streaming.by_name import Streams
+from varnn.streaming.json_text import read, write
 from varnn.streaming.linked import LinkedStreams
-from varnn.streaming.messages import LONGEST_NAME, check, check_name, name_of, respond
+from varnn.streaming.messages import LONGEST_NAME, check, check_name, kept_text, name_of, of_use, respond
 from varnn.streaming.stream import Stream
 
 EVERY = 500  # messages of a series between two states of it
@@ -44,6 +45,13 @@ _LONGEST_ERROR = 500  # characters
 _LEAST_NOTED = 20_000  # characters of messages that take as long to write as a small state
 _DUE = 1 << 60  # messages: a state is kept with the next commit
 _ALL = 0  # scope of series that are linked
+
+
+class Reply(NamedTuple):
+    """An answer, and the text of it that is kept on disk, if one is."""
+
+    answer: dict[str, Any]
+    text: str | None = None
 
 
 class Store:
@@ -125,6 +133,7 @@ class Store:
         self._new: dict[tuple[int, int | str], str] = {}  # answers of the group, by number and by key
         self._journal: Journal | None = None
         self._guard = Guard()
+        self._acquire, self._release = self._guard.acquire, self._guard.release
         self.n_series = 0
         if path is not None:
             self._open(Path(path), fitted.fingerprint, synchronous=synchronous)
@@ -140,7 +149,7 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def answer(self, message: Any, text: str | None = None) -> dict[str, Any]:
+    def answer(self, message: Any, text: str | bytes | None = None) -> dict[str, Any]:
         """Answer one message; with an ``error`` it has changed nothing. Send it after :meth:`commit`.
 
         Parameters
@@ -148,17 +157,25 @@ class Store:
         message : object
             An object as `varnn.streaming.messages` has it, with ``seq`` or ``key`` where it may be sent
             again.
-        text : str or None, default=None
+        text : str or bytes or None, default=None
             The same as JSON, if at hand.
         """
+        return self.reply(message, text).answer
+
+    def reply(self, message: Any, text: str | bytes | None = None) -> Reply:
+        """As :meth:`answer`, with the answer's JSON as it is kept: to be sent as it is, now and again."""
         if not isinstance(message, dict):
-            return {"error": "a message must be an object with 'x', 'y' or both."}
-        with self._guard:
+            return Reply({"error": "a message must be an object with 'x', 'y' or both."})
+        if not self._acquire(False):  # not `with`: that takes four times as long
+            raise self._guard.error()
+        try:
             taken: list[dict[str, Any]] = []
-            answer = self._answer(message, taken, text)
+            reply = self._answer(message, taken, text)
             if taken and self._linked and self._journal is not None:
-                self._note_line(f"[[{text or json.dumps(message)}], null]", 1)
-            return answer
+                self._note_line(f"[[{kept_text(message, text)}], null]", 1)
+            return reply
+        finally:
+            self._release()
 
     def answer_all(self, messages: Sequence[Any]) -> dict[str, Any] | list[dict[str, Any]]:
         """Answer the messages of one list: of linked series, the rows of one time step and no others."""
@@ -168,7 +185,7 @@ class Store:
             return {"error": f"a list may hold {self._most_together} messages; got {len(messages)}."}
         with self._guard:
             if not self._linked:
-                return [self._answer(one, [], None) for one in messages]
+                return [self._answer(one, [], None).answer for one in messages]
             return self._answer_time_step(messages)
 
     def _answer_time_step(self, messages: Sequence[dict[str, Any]]) -> dict[str, Any] | list[dict[str, Any]]:
@@ -178,11 +195,11 @@ class Store:
             return {"error": f"a list holds the rows of one time; this one has {len(times)}."}
         taken: list[dict[str, Any]] = []
         with self._together(asking):
-            answers = [self._answer(one, taken, None) for one in messages]
+            answers = [self._answer(one, taken, None).answer for one in messages]
         if taken and self._journal is not None:
             # Who asked matters, also of those that could not be answered.
             asked = [name_of(one) for one in asking]
-            self._note_line(json.dumps([taken, asked]), len(taken))
+            self._note_line(write([[of_use(one) for one in taken], asked]).decode(), len(taken))
         return answers
 
     def commit(self) -> None:
@@ -229,8 +246,8 @@ class Store:
     # -- one message ---------------------------------------------------------------------------------
 
     def _answer(
-        self, message: dict[str, Any], taken: list[dict[str, Any]], text: str | None
-    ) -> dict[str, Any]:
+        self, message: dict[str, Any], taken: list[dict[str, Any]], text: str | bytes | None
+    ) -> Reply:
         """Answer a message; put it with those taken if it is new and was of use."""
         answer: dict[str, Any] = {}
         try:
@@ -240,10 +257,12 @@ class Store:
             check(message, self.streams.model.categories)
             name = name_of(message)
             known = self._look_up(name)
-            key = self._checked_key(message)
-            if known is not None and (again := self._again(known, message, key)) is not None:
-                return again
-            seq = self._next(known, message)
+            key, seq = None, 1 if known is None else known.seq + 1
+            if "seq" in message or "key" in message:
+                key = self._checked_key(message)
+                if known is not None and (again := self._again(known, message, key)) is not None:
+                    return again
+                _check_next(seq, message)
             if known is None and self.n_series >= self._most_series:
                 raise DataError(
                     f"{self._most_series} series are here, and that is the limit; "
@@ -255,7 +274,7 @@ class Store:
             raise
         except (ValueError, OverflowError) as error:  # our own errors about data, and numbers without end
             answer["error"] = str(error)[:_LONGEST_ERROR]
-            return answer
+            return Reply(answer)
         if known is None:
             self.n_series += 1
             known = Known(self.n_series, 0)
@@ -263,17 +282,19 @@ class Store:
                 self._since[known.id] = _DUE  # its messages alone do not tell what it started from
             self.streams[name] = live
         taken.append(message)
-        known = known._replace(seq=seq)
+        known = Known(known.id, seq)
         self._series.pop(name, None)
         self._series[name] = known  # as the one used last
-        if self._journal is not None:
-            answer["seq"] = seq
+        if self._journal is None:
+            answer |= found
+            return Reply(answer)
+        answer["seq"] = seq
         answer |= found
-        if self._journal is not None:
-            if not self._linked:
-                self._note(known.id, seq, text or json.dumps(message), 1)
-            self._keep(name, known, key, json.dumps(answer))
-        return answer
+        if not self._linked:
+            self._note(known.id, seq, kept_text(message, text), 1)
+        kept = write(answer).decode()
+        self._keep(name, known, key, kept)
+        return Reply(answer, kept)
 
     def _kept_under(self, name: str) -> str | None:
         """Training series that one of this name starts from, on its own; None for none."""
@@ -310,14 +331,7 @@ class Store:
             raise DataError(f"seq must be a whole number from 1 to 2^62; got {shown(seq)}.")
         return None if key is None else json.dumps(key)  # ASCII: not all that Python takes for text is text
 
-    def _next(self, known: Known | None, message: Mapping[str, Any]) -> int:
-        coming = 1 if known is None else known.seq + 1
-        seq = message.get("seq", coming)
-        if seq not in (None, coming):
-            raise DataError(f"the next message of this series has seq {coming}; got {seq}. Go on from there.")
-        return coming
-
-    def _again(self, known: Known, message: Mapping[str, Any], key: str | None) -> dict[str, Any] | None:
+    def _again(self, known: Known, message: Mapping[str, Any], key: str | None) -> Reply | None:
         """Answer of a message that was answered before; None if it is a new one."""
         seq, journal = message.get("seq"), self._journal
         if journal is None or (seq is None and key is None) or (seq is not None and seq > known.seq):
@@ -331,7 +345,7 @@ class Store:
                 )
         else:
             text = self._new.get((known.id, str(key))) or journal.answer_by_key(known.id, str(key))
-        return None if text is None else dict(json.loads(text))
+        return None if text is None else Reply(read(text), text)
 
     def _is_known(self, message: dict[str, Any]) -> bool:
         """Tell whether a message was answered before, of linked series."""
@@ -438,7 +452,7 @@ class Store:
         self._since[scope] = len(entries)
         for one in entries:
             try:
-                self._do_again(scope, json.loads(one.message), name)
+                self._do_again(scope, read(one.message), name)
             except (ValueError, OverflowError) as error:
                 raise ModelFileError(
                     f"message {one.entry} of {name or 'linked series'} was taken once and is refused now: "
@@ -472,3 +486,9 @@ class Store:
 
 def _nothing() -> Group:
     return Group({}, [], [], [], {})
+
+
+def _check_next(coming: int, message: Mapping[str, Any]) -> None:
+    seq = message.get("seq", coming)
+    if seq not in (None, coming):
+        raise DataError(f"the next message of this series has seq {coming}; got {seq}. Go on from there.")
