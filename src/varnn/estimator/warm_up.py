@@ -5,11 +5,12 @@ process beside it, unless it was done before: by the time a model is there, so i
 """
 
 import os
-from dataclasses import replace
 
 import numpy as np
 
 from varnn.data.panel import Panel
+from varnn.model.adaptation import Adaptation
+from varnn.model.experts import FORGETTING, LINEAR_FORGETTING, Experts, names_of
 from varnn.model.fitted import Fitted
 from varnn.model.intervals.error_scale import ErrorScale
 from varnn.model.intervals.levels import TAUS
@@ -29,7 +30,7 @@ def begin() -> None:
         return
     _begun.append(True)
     from varnn.network.jit import is_kept
-    from varnn.streaming._compiled_kernel import observe_rows, predict_rows
+    from varnn.streaming.compiled_kernel import observe_rows, predict_rows
 
     if not (is_kept(predict_rows) and is_kept(observe_rows)):
         compiled_code.compile_beside(__name__)
@@ -46,14 +47,17 @@ def compile_now() -> None:
 
 def _untrained() -> tuple[Fitted, Panel]:
     """A small model of the default's kind, and rows enough for compiled code."""
-    from varnn.fitting._learning import learn_experts  # late: it imports torch
-
     generator = np.random.default_rng(0)
     rows = generator.normal(size=(compiled_code.ROWS_WORTH_IT, 2))
     panel = Panel.from_arrays(rows[:, :1], rows[:, 1].cumsum())
     pipeline = FeaturePipeline.fit(panel, None, scale="standard", fill="forward", linear=True)
     cell = Architecture.of("ARM+AM", n_inputs=len(pipeline.scaling.input_offset), hidden_size=4)
     drawn = initial_weights(cell, seed=0).as_dict()
+    regressors = pipeline.linear.form.width if pipeline.linear is not None else 0
+    gains = [
+        np.stack(members * [np.eye(size)]) for members, size in ((2, 5 + regressors), (1, 1 + regressors))
+    ]
+    names = names_of(FORGETTING, linear=True, season=False)
     model = Fitted(
         architecture=cell,
         weights=Weights(**{name: np.stack([matrix, matrix]) for name, matrix in drawn.items()}),
@@ -63,9 +67,19 @@ def _untrained() -> tuple[Fitted, Panel]:
         state_limit=1e3,
         input_names=panel.input_names,
         target_name=panel.target_name,
+        experts=Experts(
+            readout=Adaptation(forgetting=FORGETTING, gain=gains[0], noise=1.0, common=1 + regressors),
+            linear=Adaptation(forgetting=LINEAR_FORGETTING, gain=gains[1], noise=1.0),
+            centre=np.zeros(regressors),
+            deviation=np.ones(regressors),
+            unit=1.0,
+            season=None,
+            noise=1.0,
+            prior=np.full(len(names), 1 / len(names)),
+        ),
+        calibrator=ErrorScale(weights=np.zeros(8), unit=1.0, quantiles=4 * (TAUS - 0.5)),
     )
-    spread = ErrorScale(weights=np.zeros(cell.hidden_size + 4), unit=1.0, quantiles=4 * (TAUS - 0.5))
-    return replace(learn_experts(model, panel, None), calibrator=spread), panel
+    return model, panel
 
 
 if __name__ == "__main__":

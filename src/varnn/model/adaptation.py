@@ -40,13 +40,11 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import BoolArray, DoubleArray, IntArray
-from varnn.network import compiled_code
 
 LEAST_FORGETTING = 0.9  # a memory of ten rows
 LEAK = 0.9998  # what was learnt from a row fades over five thousand
 BOUND = 5.0  # errors beyond so many standard deviations count as so many
 _ROWS_AT_ONCE = 32  # that are gone through together: fewer take longer, and more too
-_BLOCK = 256  # rows that are whitened together: their features stay in a core's own cache
 _RIDGE = 1e-3  # on the second moments, relative to their mean: some features are hardly ever there
 
 
@@ -279,41 +277,6 @@ def corrections(
             rows = starts[series, None] + first + np.arange(size)  # (n, B)
             added[:, rows] = adapter.follow(series, features(rows), outputs[:, rows], targets[rows])
     return added
-
-
-def corrections_compiled(
-    adapter: Adapter,
-    hidden: npt.NDArray[Any],
-    regressors: DoubleArray,
-    outputs: npt.NDArray[Any],
-    targets: npt.NDArray[Any],
-    starts: IntArray,
-) -> DoubleArray:
-    """Do the same by compiled code, whose features are hidden layers (E, N, K) and regressors (N, F)."""
-    from varnn.model._compiled_adaptation import adapted_rows
-
-    how, rows = adapter.adaptation, len(targets)
-    steps, labels = 1 - np.array(how.forgetting), targets.astype(np.float64)
-    added = np.empty((len(how.gain), rows, len(steps)))
-    own, size = how.own, how.gain.shape[1]
-    common = np.column_stack([regressors, np.ones(rows)])[:, : size - own] @ adapter.factor[0, own:, own:]
-
-    def one(member: int) -> None:
-        white, phi = np.empty((rows, size)), np.empty((_BLOCK, size))
-        white[:, own:] = common
-        for begin in range(0, rows, _BLOCK):
-            some = slice(begin, begin + _BLOCK)
-            here = phi[: len(white[some])]
-            here[:, : hidden.shape[2]], here[:, hidden.shape[2] : -1] = hidden[member, some], regressors[some]
-            here[:, -1] = 1
-            white[some, :own] = here @ adapter.factor[member, :, :own]
-        change = np.ascontiguousarray(adapter.change[:, member].swapaxes(0, 1))
-        known = (outputs[member].astype(np.float64), labels, starts)
-        adapted_rows(white, *known, steps, how.bound, change, added[member])
-        adapter.change[:, member] = change.swapaxes(0, 1)
-
-    compiled_code.on_all_cores(one, range(len(added)))
-    return np.ascontiguousarray(added.mean(axis=0).T)
 
 
 def _times(matrices: DoubleArray, vectors: DoubleArray) -> DoubleArray:

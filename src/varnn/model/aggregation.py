@@ -40,7 +40,6 @@ References
 import numpy as np
 
 from varnn._types import DoubleArray, IntArray
-from varnn.network import compiled_code
 
 DISCOUNT = 0.998  # a row counts for a third after five hundred rows
 SHARED = 1e-4  # b: who was wrong for long can be believed again within a hundred rows
@@ -85,7 +84,7 @@ class Aggregator:
         self.prior = prior
         self.scores = np.zeros((n_series, len(prior), len(RATES)))  # u
         self.scale = np.full(n_series, noise)  # mean square of errors lately
-        self._least = LEAST * noise
+        self.least = LEAST * noise
         self._start = prior[:, None] * RATES  # (K, J)
         self._experts = np.zeros((n_series, len(prior)))
         self._combined = np.zeros(n_series)
@@ -129,7 +128,7 @@ class Aggregator:
         scores += steps - np.square(steps)
         scores = np.logaddexp(scores + KEPT, BACK)
         scale = TRACKED * self.scale + (1 - TRACKED) * squares
-        np.maximum(scale, self._least, out=scale)
+        np.maximum(scale, self.least, out=scale)
         if missing.any():
             scores = np.where(missing[:, None, None], self.scores, scores)
             scale = np.where(missing, self.scale, scale)
@@ -153,21 +152,13 @@ class Aggregator:
             (N,) and (N, K), as :meth:`combine` and :meth:`learn` give them row after row.
         """
         combined, weights, lengths = np.empty(len(labels)), np.empty_like(experts), np.diff(starts)
-        if compiled_code.is_worth_it(len(labels)):
-            from varnn.model._compiled_aggregation import aggregated_rows
-
-            scale = self.scale[:, None].copy()
-            believed = (self.prior, self._least, self.scores, scale)
-            aggregated_rows(experts, labels, starts, *believed, combined, weights)
-            self.scale, self._weights = scale[:, 0].copy(), None
-            return combined, weights
         order = np.argsort(-lengths, kind="stable")  # those that go on are the first ones, at any row
         ends = np.unique(lengths[lengths > 0])  # between these as many series go on
         state, begun = self.state()[order], 0
         for end in ends:
             count = int(np.count_nonzero(lengths >= end))
             going = Aggregator(self.prior, 1.0, count)
-            going._least = self._least
+            going.least = self.least
             going.restore(state[:count])
             for row in range(begun, end):
                 rows = starts[order[:count]] + row

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from varnn._types import DoubleArray, IntArray
 from varnn.data.preparation import Scaling
-from varnn.model.adaptation import Adaptation, Adapter, corrections, corrections_compiled
+from varnn.model.adaptation import Adaptation, Adapter, corrections
 from varnn.model.aggregation import Aggregator
 from varnn.model.boosting import Trees, seen
 from varnn.model.linear import LinearRows
@@ -249,28 +249,61 @@ class LiveExperts:
             Row at which each series begins, and the number of rows at the end.
         """
         standard = self._standard(linear)
-        rows = (outputs, targets, starts)
-        nothing = np.full((1, len(standard)), self._nothing)
-        followed, unit = None, self.experts.unit
-        if compiled_code.is_worth_it(len(targets)):
-            joined = unit * standard if unit else standard[:, :0].copy()
-            learnt = corrections_compiled(self.readout, hidden, joined, *rows)
-            if self.linear is not None:
-                unseen = np.empty((1, len(standard), 0), np.float32)
-                (followed,) = corrections_compiled(self.linear, unseen, standard, nothing, targets, starts)
-        else:
-            if self.linear is not None:
-                (followed,) = corrections(
-                    self.linear, lambda some: standard[None, some], nothing, targets, starts
-                )
-            learnt = corrections(
-                self.readout, lambda some: read_by_readout(hidden[:, some], standard[some], unit), *rows
-            )
+        quick = compiled_code.is_worth_it(len(targets))
+        learn = self._learnt_compiled if quick else self._learnt
+        followed, learnt = learn(hidden, standard, outputs, targets, starts)
         grown = self._grown(inputs, standard)
         said = self._said(linear, followed, outputs.mean(axis=0, dtype=np.float64), learnt, grown)
-        combined, weights = self.aggregator.follow(said, linear.residuals, starts)
+        if quick:
+            from varnn.model.compiled_aggregation import follow_compiled
+
+            combined, weights = follow_compiled(self.aggregator, said, linear.residuals, starts)
+        else:
+            combined, weights = self.aggregator.follow(said, linear.residuals, starts)
         said += linear.predictions[:, None]
         return Followed(linear.predictions + combined + linear.doubt, said, weights)
+
+    def _learnt(
+        self,
+        hidden: npt.NDArray[Any],
+        standard: DoubleArray,
+        outputs: npt.NDArray[Any],
+        targets: npt.NDArray[Any],
+        starts: IntArray,
+    ) -> tuple[DoubleArray | None, DoubleArray]:
+        """What the linear part has learnt before each row, (N,), and the readout, (R, N)."""
+        unit, followed = self.experts.unit, None
+        if self.linear is not None:
+            nothing = np.full((1, len(standard)), self._nothing)
+            (followed,) = corrections(
+                self.linear, lambda rows: standard[None, rows], nothing, targets, starts
+            )
+        learnt = corrections(
+            self.readout,
+            lambda rows: read_by_readout(hidden[:, rows], standard[rows], unit),
+            outputs,
+            targets,
+            starts,
+        )
+        return followed, learnt
+
+    def _learnt_compiled(
+        self,
+        hidden: npt.NDArray[Any],
+        standard: DoubleArray,
+        outputs: npt.NDArray[Any],
+        targets: npt.NDArray[Any],
+        starts: IntArray,
+    ) -> tuple[DoubleArray | None, DoubleArray]:
+        """Give the same by compiled code."""
+        from varnn.model.compiled_adaptation import corrections_compiled
+
+        unit, followed = self.experts.unit, None
+        if self.linear is not None:
+            nothing, unseen = np.full((1, len(standard)), self._nothing), hidden[:1, :, :0]
+            (followed,) = corrections_compiled(self.linear, unseen, standard, nothing, targets, starts)
+        seen = unit * standard if unit else standard[:, :0]
+        return followed, corrections_compiled(self.readout, hidden, seen, outputs, targets, starts)
 
     def _standard(self, linear: LinearRows) -> DoubleArray:
         regressors = linear.regressors

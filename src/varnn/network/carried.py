@@ -161,17 +161,19 @@ def score_carried(
     memory = np.empty((members, n_rows if keep_memory else 0, width), np.float32)
     layers = n_rows if keep_hidden else 0
     hidden = np.empty((members, layers, carried.architecture.hidden_size), np.float32)
-    go = _stepwise
-    if compiled_code.is_worth_it(n_rows):
-        go = _compiled_for(carried.architecture) or go
-    go(carried, inputs, target, starts, predictions, memory, hidden)
+    rows = (inputs, target, starts, predictions, memory, hidden)
+    go = _compiled_for(carried.architecture) if compiled_code.is_worth_it(n_rows) else None
+    if go is None:
+        _stepwise(carried, *rows)
+    else:
+        go(carried.architecture, carried.weights, carried.limit, carried.state, *rows)
     return Scores(predictions, memory if keep_memory else None, hidden if keep_hidden else None)
 
 
 def _compiled_for(architecture: Architecture) -> Callable[..., None] | None:
     """Choose the compiled way to carry a cell's state; None where there is none."""
-    from varnn.network._compiled_carried import CELLS as COMPILED
-    from varnn.network._compiled_carried import go_through
+    from varnn.network.compiled_carried import CELLS as COMPILED
+    from varnn.network.compiled_carried import go_through
 
     return go_through if architecture in COMPILED else None
 

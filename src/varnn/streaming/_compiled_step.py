@@ -16,13 +16,13 @@ from varnn.model.intervals import Interval
 from varnn.model.intervals.error_scale import ErrorScale
 from varnn.model.intervals.levels import between, quantile_bounds
 from varnn.network import compiled_code
-from varnn.network._compiled_carried import BEFORE, CELLS
+from varnn.network.compiled_carried import BEFORE, CELLS
 from varnn.network.jit import is_kept
 from varnn.streaming import _compiled_layout as lay
 from varnn.streaming._cell import Workspace
-from varnn.streaming._compiled_kernel import observe_rows, predict_rows, weigh_rows
 from varnn.streaming._step import Levels, Step, missing_where
 from varnn.streaming._values import without_gaps
+from varnn.streaming.compiled_kernel import observe_rows, predict_rows, weigh_rows
 
 logger = logging.getLogger(__name__)
 

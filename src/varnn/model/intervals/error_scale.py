@@ -38,7 +38,6 @@ from varnn.errors import ConfigError, DataError
 from varnn.model.intervals._size_regression import BOUND, LARGEST, LEAST, fit_sizes
 from varnn.model.intervals.calibrator import CalibrationRows, Calibrator, Tracker
 from varnn.model.intervals.levels import TAUS, quantile_bounds
-from varnn.network import compiled_code
 
 RATE = 0.05  # of tracking, in units of the scale
 NEWS = np.array([0.2, 0.02, 1.0])  # weight of the last |error| in its running means: fast, slow, itself
@@ -205,14 +204,6 @@ class ScaleTracker(Tracker):
         Scales depend on errors alone, so that only the quantiles are left to be followed from row to row.
         """
         state, error_scale, sizes = self.state(), self.error_scale, np.abs(errors)
-        if compiled_code.is_worth_it(len(errors)):
-            from varnn.model.intervals._compiled_error_scale import tracked_rows
-
-            quantiles, scales = np.empty((len(errors), len(TAUS))), np.empty(len(errors))
-            how = (error_scale.weights, error_scale.unit, error_scale.largest)
-            tracked_rows(np.ascontiguousarray(features), errors, starts, *how, state, quantiles, scales)
-            self.restore(state)
-            return quantile_bounds(quantiles, levels, scales)
         told, scales = np.log1p(features, dtype=np.float64), np.empty(len(errors))
         for one, (begin, end) in zip(state, pairwise(starts), strict=True):
             rows = slice(begin, end)

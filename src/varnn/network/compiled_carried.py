@@ -13,14 +13,16 @@ Shapes: N rows, D inputs, K hidden, M memory; U is K with activation memory, and
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from varnn._types import FloatArray, IntArray
 from varnn.network import compiled_code
-from varnn.network._compiled_products import is_within, layer, product_of
-from varnn.network.carried import CarriedCell, Float32
 from varnn.network.cell import Architecture, Weights
+from varnn.network.compiled_products import is_within, layer, product_of
 from varnn.network.handled import ANY, HandledCells
 from varnn.network.jit import Scalar, kernel
+
+Float32 = npt.NDArray[np.float32]
 
 BEFORE = 2  # numbers before the state in a row: the error and 1
 LARGEST = 1e19  # limit of states: its square is finite in single precision
@@ -66,7 +68,10 @@ def _transposed(matrices: list[Float32]) -> Float32:
 
 
 def go_through(
-    carried: CarriedCell,
+    architecture: Architecture,
+    weights: Weights,
+    limit: float,
+    states: Float32,
     inputs: Float32,
     target: Float32,
     starts: IntArray,
@@ -74,17 +79,17 @@ def go_through(
     memory: Float32,
     hidden: Float32,
 ) -> None:
-    """Fill in what scoring gives of all rows, and carry the states on; members go side by side."""
-    matrices = StepMatrices.of(carried.architecture, carried.weights)
+    """Fill in what scoring gives of all rows, and carry states (E, n, any) on; members go side by side."""
+    matrices = StepMatrices.of(architecture, weights)
     inputs, labels = np.ascontiguousarray(inputs), np.array(target)
-    limit = np.float32(min(float(carried.limit), LARGEST))
+    most = np.float32(min(limit, LARGEST))
 
     def one(member: int) -> None:
-        state = np.ascontiguousarray(carried.state[member])
-        weights: Any = [matrix[member] for matrix in matrices]
+        state = np.ascontiguousarray(states[member])
+        own: Any = [matrix[member] for matrix in matrices]
         found: Any = [hidden[member], predictions[member], memory[member]]
-        carried_rows(inputs, labels, starts, state, limit, *weights, *found)
-        carried.state[member] = state
+        carried_rows(inputs, labels, starts, state, most, *own, *found)
+        states[member] = state
 
     compiled_code.on_all_cores(one, range(len(predictions)))
 

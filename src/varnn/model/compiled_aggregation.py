@@ -9,10 +9,22 @@ import math
 import numpy as np
 
 from varnn._types import DoubleArray, IntArray
-from varnn.model.aggregation import BACK, DISCOUNT, JUMP, KEPT, MOST, RATES, TRACKED
+from varnn.model.aggregation import BACK, DISCOUNT, JUMP, KEPT, MOST, RATES, TRACKED, Aggregator
 from varnn.network.jit import Scalar, exact_kernel
 
 _RATES = tuple(RATES.tolist())
+
+
+def follow_compiled(
+    aggregator: Aggregator, experts: DoubleArray, labels: DoubleArray, starts: IntArray
+) -> tuple[DoubleArray, DoubleArray]:
+    """Go through the series of a panel as :meth:`Aggregator.follow` does."""
+    combined, weights, state = np.empty(len(labels)), np.empty_like(experts), aggregator.state()
+    scores, scale = np.ascontiguousarray(state[:, :-1]).reshape(aggregator.scores.shape), state[:, -1:].copy()
+    known = (experts, labels, starts, aggregator.prior, aggregator.least)
+    aggregated_rows(*known, scores, scale, combined, weights)
+    aggregator.restore(np.column_stack([scores.reshape(len(scale), -1), scale]))
+    return combined, weights
 
 
 @exact_kernel

@@ -12,14 +12,14 @@ import numpy as np
 from varnn._types import DoubleArray, FloatArray, IntArray
 from varnn.data.finite import LARGEST
 from varnn.data.preparation import LIMIT
-from varnn.model._compiled_adaptation import correct, learn, whiten
-from varnn.model._compiled_aggregation import believe, combine, weigh
-from varnn.model._compiled_linear import observe_linear, predict_linear
-from varnn.model._compiled_outliers import doubt_of, judged
 from varnn.model.aggregation import RATES
+from varnn.model.compiled_adaptation import correct, learn, whiten
+from varnn.model.compiled_aggregation import believe, combine, weigh
+from varnn.model.compiled_linear import observe_linear, predict_linear
+from varnn.model.compiled_outliers import doubt_of, judged
 from varnn.model.experts import FARTHEST
-from varnn.model.intervals._compiled_error_scale import expected_scale, told_by, track
-from varnn.network._compiled_carried import BEFORE, advance, remember
+from varnn.model.intervals.compiled_error_scale import expected_scale, told_by, track
+from varnn.network.compiled_carried import BEFORE, advance, remember
 from varnn.network.jit import Scalar, kernel
 from varnn.streaming import _compiled_layout as lay
 

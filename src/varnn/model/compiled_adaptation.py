@@ -4,10 +4,65 @@ What `varnn.model.adaptation.Adapter` does, one member, one series and one row a
 hidden units, F regressors, S features with the constant, R forgetting factors.
 """
 
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
 from varnn._types import DoubleArray, FloatArray, IntArray
-from varnn.model.adaptation import LEAK
-from varnn.network._compiled_products import product_of, upper_product
+from varnn.model.adaptation import LEAK, Adapter
+from varnn.network import compiled_code
+from varnn.network.compiled_products import product_of, upper_product
 from varnn.network.jit import Scalar, kernel
+
+_BLOCK = 256  # rows that are whitened together: their features stay in a core's own cache
+
+
+def corrections_compiled(
+    adapter: Adapter,
+    hidden: npt.NDArray[Any],
+    regressors: DoubleArray,
+    outputs: npt.NDArray[Any],
+    targets: npt.NDArray[Any],
+    starts: IntArray,
+) -> DoubleArray:
+    """Adapt through the series of a panel as `varnn.model.adaptation.corrections` does, members side by side.
+
+    Parameters
+    ----------
+    adapter : Adapter
+        Of as many series; it learns from the rows.
+    hidden, regressors : arrays of shape (E, N, K) and (N, F)
+        What the features are, beside 1.
+    outputs, targets, starts
+        As of `corrections`.
+
+    Returns
+    -------
+    array of shape (R, N)
+    """
+    how, rows = adapter.adaptation, len(targets)
+    steps, labels = 1 - np.array(how.forgetting), targets.astype(np.float64)
+    added = np.empty((len(how.gain), rows, len(steps)))
+    own, size = how.own, how.gain.shape[1]
+    common = np.column_stack([regressors, np.ones(rows)])[:, : size - own] @ adapter.factor[0, own:, own:]
+
+    def one(member: int) -> None:
+        white, phi = np.empty((rows, size)), np.empty((_BLOCK, size))
+        white[:, own:] = common
+        for begin in range(0, rows, _BLOCK):
+            some = slice(begin, begin + _BLOCK)
+            here = phi[: len(white[some])]
+            here[:, : hidden.shape[2]], here[:, hidden.shape[2] : -1] = hidden[member, some], regressors[some]
+            here[:, -1] = 1
+            white[some, :own] = here @ adapter.factor[member, :, :own]
+        change = np.ascontiguousarray(adapter.change[:, member].swapaxes(0, 1))
+        known = (outputs[member].astype(np.float64), labels, starts)
+        adapted_rows(white, *known, steps, how.bound, change, added[member])
+        adapter.change[:, member] = change.swapaxes(0, 1)
+
+    compiled_code.on_all_cores(one, range(len(added)))
+    return np.ascontiguousarray(added.mean(axis=0).T)
 
 
 @kernel

@@ -10,12 +10,24 @@ import numpy as np
 
 from varnn._types import DoubleArray, FloatArray, IntArray
 from varnn.model.intervals._size_regression import BOUND, LARGEST, LEAST
-from varnn.model.intervals.error_scale import INFLATION_RATE, NEWS, RATE
-from varnn.model.intervals.levels import TAUS
+from varnn.model.intervals.error_scale import INFLATION_RATE, NEWS, RATE, ScaleTracker
+from varnn.model.intervals.levels import TAUS, quantile_bounds
 from varnn.network.jit import Scalar, kernel
 
 _TAUS, _NEWS = tuple(TAUS.tolist()), tuple(NEWS.tolist())
 _COUNT = len(_TAUS)
+
+
+def follow_compiled(
+    tracker: ScaleTracker, hidden: FloatArray, errors: DoubleArray, starts: IntArray, levels: DoubleArray
+) -> tuple[DoubleArray, DoubleArray]:
+    """Go through all rows of a panel as :meth:`ScaleTracker.follow` does."""
+    how, state = tracker.error_scale, tracker.state()
+    quantiles, scales = np.empty((len(errors), _COUNT)), np.empty(len(errors))
+    rows = (np.ascontiguousarray(hidden), errors, starts)
+    tracked_rows(*rows, how.weights, how.unit, how.largest, state, quantiles, scales)
+    tracker.restore(state)
+    return quantile_bounds(quantiles, levels, scales)
 
 
 @kernel
