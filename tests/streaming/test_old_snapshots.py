@@ -68,7 +68,9 @@ def test_an_old_snapshot_goes_on_as_before(model: VARNNRegressor) -> None:
         live.observe(labels)
     blob = older(model, live.snapshot())
     again, fresh = Stream.restore(model, blob), model.stream(2)
-    wanted, got, unlearnt = [], [], []
+    wanted: list[Any] = []
+    got: list[Any] = []
+    unlearnt: list[Any] = []
     for x, labels in zip(X[ROWS:], y[ROWS:], strict=True):
         for stream, said in ((live, wanted), (again, got), (fresh, unlearnt)):
             said.append(stream.predict(x))

@@ -337,7 +337,9 @@ def _check_network(checks: Checks, tensors: Tensors, facts: Facts, prefix: str) 
     if architecture.residual == "scalar" and architecture.memory_size != 1:
         checks.fail("its network hands on one number, and its memory is wider")
     if facts.get("context") == "series" and facts.get("state_limit") is None:
-        checks.fail(f"{where}its state is carried through a series, and no 'state_limit' says how large it may be")
+        checks.fail(
+            f"{where}its state is carried through a series, and no 'state_limit' says how large it may be"
+        )
     sizes = {"1": 1, "4": SEASONAL, "T": len(TAUS), "K": architecture.hidden_size, "H": architecture.horizon}
     sizes |= {"K+1": sizes["K"] + 1, "K+4": sizes["K"] + 4, "H-1": sizes["H"] - 1}
     _check_weights(checks, tensors, prefix, architecture, sizes)

@@ -1,7 +1,7 @@
 """What experts had learnt when a snapshot of before was taken -> the same in the coordinates of today.
 
-Such a snapshot calls it "experts", and holds the changes of coefficients as they are, d, rates before members.
-Today it is "learning", and holds c of d = U c, members before rates (`varnn.model.adaptation`).
+Such a snapshot calls it "experts", and holds the changes of coefficients as they are, d, rates before
+members. Today it is "learning", and holds c of d = U c, members before rates (`varnn.model.adaptation`).
 
 Shapes: n series, R forgetting factors, E members, F features and a constant.
 """
@@ -41,9 +41,9 @@ def _width(adaptation: Adaptation) -> int:
 
 
 def _whitened(change: DoubleArray, adaptation: Adaptation) -> DoubleArray:
-    """Turn d (n, R E (F + 1)) into c (n, E R (F + 1)); U is triangular, so that this loses next to nothing."""
+    """Turn d (n, R E (F + 1)) into c (n, E R (F + 1))."""
     series, rates, (members, size, _) = len(change), len(adaptation.forgetting), adaptation.gain.shape
     columns = change.reshape(series, rates, members, size).transpose(2, 3, 0, 1)
     found = np.linalg.solve(adaptation.whitening, columns.reshape(members, size, -1))
     ordered = found.reshape(members, size, series, rates).transpose(2, 0, 3, 1)
-    return ordered.reshape(series, -1)
+    return np.asarray(ordered.reshape(series, -1), np.float64)

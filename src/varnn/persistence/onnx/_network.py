@@ -1,6 +1,6 @@
 """The network, one row at a time: its windows under way, as `varnn.streaming._cell` goes through them.
 
-Or the one state that is carried through a series, as `varnn.network.carried` has it: a window that never ends.
+Or the one state that is carried through a series, as `varnn.network.carried` has it: a window without end.
 """
 
 import numpy as np
@@ -28,8 +28,8 @@ _CELLS = HandledCells(
 class Network:
     """The windows under way of n series in step, (n, E, windows, any), the oldest first.
 
-    Handed on are those that will still be under way after the label: all but the oldest, or the one that never
-    ends.
+    Handed on are those that will still be under way after the label: all but the oldest, or the one that is
+    without end.
     """
 
     def __init__(self, graph: Graph, model: Fitted) -> None:
