@@ -37,7 +37,7 @@ def as_of_today(
 
 def _width(adaptation: Adaptation) -> int:
     members, size, _ = adaptation.gain.shape
-    return len(adaptation.forgetting) * members * size
+    return len(adaptation.forgetting) * int(members) * int(size)
 
 
 def _whitened(change: DoubleArray, adaptation: Adaptation) -> DoubleArray:
