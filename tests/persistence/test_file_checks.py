@@ -68,6 +68,13 @@ def first(name: str, value: float) -> Change:
     return lambda arrays, _: arrays[name].reshape(-1).__setitem__(0, value)
 
 
+def lost(gain: Any) -> Any:
+    """Give a matrix with a lower factor in double precision, but without the upper one, which is taken."""
+    made = np.eye(len(gain))
+    made[:2, :2] = [[2.0**-40, 2.0**-13], [2.0**-13, 2.0**14 + 2.0**-38]]
+    return made
+
+
 MODELS: dict[str, tuple[str, Change, str]] = {
     "a window of a million": (
         "far model",
@@ -157,6 +164,13 @@ MODELS: dict[str, tuple[str, Change, str]] = {
     "a gain that is not symmetric": (
         "far model",
         lambda arrays, _: arrays["experts.readout.gain"].__setitem__((0, 0, 1), 0.5),
+        "not the inverse of second moments",
+    ),
+    "a gain whose factor is lost to rounding": (
+        "default model",
+        lambda arrays, _: arrays["experts.linear.gain"].__setitem__(
+            0, lost(arrays["experts.linear.gain"][0])
+        ),
         "not the inverse of second moments",
     ),
     "a gain without an inverse": (

@@ -1,5 +1,7 @@
 """Snapshots of before what learns on was whitened go on as they would have."""
 
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,3 +86,25 @@ def test_an_old_snapshot_of_another_shape_is_refused(model: VARNNRegressor) -> N
     live.predict(np.zeros(3))
     with pytest.raises(ModelFileError, match="'learning' must hold float64 of shape"):
         Stream.restore(model, older(model, live.snapshot(), dropped=1))
+
+
+def test_what_was_learnt_is_never_taken_for_old_where_there_is_no_old(model: VARNNRegressor) -> None:
+    carried = copy(model)
+    carried.fitted_ = replace(model.fitted_, context="series", state_limit=100.0)
+    live = carried.stream()
+    live.predict(np.zeros(3))
+    with pytest.raises(ModelFileError, match="'learning' is missing"):
+        Stream.restore(carried, older(carried, live.snapshot()))
+
+
+@pytest.mark.parametrize("context", ["series", "window"])
+def test_a_snapshot_that_does_not_say_which_inputs_are_known(context: Any, model: VARNNRegressor) -> None:
+    other = copy(model)
+    other.fitted_ = replace(model.fitted_, context=context, state_limit=100.0)
+    live = other.stream()
+    live.predict(np.ones(3))
+    live.observe(0.5)
+    tensors, header = model_file.from_bytes(live.snapshot(), "it")
+    del tensors["known"]
+    again = Stream.restore(other, model_file.to_bytes(tensors, header))
+    assert again.predict(np.zeros(3)) == live.predict(np.zeros(3))

@@ -15,15 +15,14 @@ import numpy.typing as npt
 from varnn._types import DoubleArray
 from varnn.model.adaptation import Adaptation
 from varnn.model.aggregation import scale_column
-from varnn.model.experts import Experts
+from varnn.model.fitted import Fitted
 
 
-def as_of_today(
-    tensors: Mapping[str, npt.NDArray[Any]], experts: Experts | None
-) -> dict[str, npt.NDArray[Any]]:
+def as_of_today(tensors: Mapping[str, npt.NDArray[Any]], fitted: Fitted) -> dict[str, npt.NDArray[Any]]:
     """Give the arrays of a snapshot their names and meanings of today; numbers that are none stay so."""
-    found = dict(tensors)
-    if experts is None or "experts" not in found:
+    found, experts = dict(tensors), fitted.experts
+    # Models that carry their state came together with "learning": they have no snapshots of before.
+    if experts is None or fitted.carried or "experts" not in found or "learning" in found:
         return found
     old = found.pop("experts")
     parts = [experts.readout] if experts.linear is None else [experts.readout, experts.linear]

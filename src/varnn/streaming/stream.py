@@ -339,7 +339,7 @@ class Stream:
                 "Load that model, or start a new stream."
             )
         header = {"monitor": None, "time": None, "last_time": None, **header}
-        tensors = as_of_today(tensors, fitted.experts)
+        tensors = as_of_today(tensors, fitted)
         check_header(tensors, header, fitted, what)
         stream = cls(model, header["n_series"], forecaster, workspace=workspace)
         try:
