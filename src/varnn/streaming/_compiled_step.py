@@ -171,7 +171,7 @@ class CompiledStep(Step):
 
     def _places(self) -> dict[str, DoubleArray]:
         """Arrays of a snapshot that lie in what the series carry, as views."""
-        places = {"recipe": self._part(_RECIPE), "experts": self._part(_EXPERTS)}
+        places = {"recipe": self._part(_RECIPE), "learning": self._part(_EXPERTS)}
         if self.model.calibrator is not None:
             places["tracker"] = self._part(slice(lay.TRACKER, lay.LIFTED))
         if self.model.positive:
@@ -190,8 +190,11 @@ class CompiledStep(Step):
     def restore(self, tensors: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take over what :meth:`states` gave."""
         self._rows[:, :, BEFORE : BEFORE + self._state] = tensors["states"].swapaxes(0, 1)
+        if self.model.calibrator is not None:  # it alone knows what it cannot have given
+            self.model.calibrator.tracker(self.width).restore(tensors["tracker"])
         for name, place in self._places().items():
-            place[...] = tensors[name]
+            if name in tensors:  # a snapshot of streams that refused gaps does not say what is known
+                place[...] = tensors[name]
 
 
 _WEEK, _MICROSECONDS = 7 * 86_400, np.dtype("datetime64[us]")

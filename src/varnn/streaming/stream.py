@@ -27,6 +27,7 @@ from varnn.model.intervals import known_calibrator
 from varnn.monitoring.monitor import Event, Monitor
 from varnn.persistence import model_file
 from varnn.streaming._cell import Workspace
+from varnn.streaming._old_snapshots import as_of_today
 from varnn.streaming._snapshot_checks import check_header, check_states
 from varnn.streaming._step import Levels, Step
 from varnn.streaming._steps import levels_of, made_step
@@ -338,6 +339,7 @@ class Stream:
                 "Load that model, or start a new stream."
             )
         header = {"monitor": None, "time": None, "last_time": None, **header}
+        tensors = as_of_today(tensors, fitted)
         check_header(tensors, header, fitted, what)
         stream = cls(model, header["n_series"], forecaster, workspace=workspace)
         try:
