@@ -69,9 +69,9 @@ def first(name: str, value: float) -> Change:
 
 
 def lost(gain: Any) -> Any:
-    """Give a matrix with a lower factor in double precision, but without the upper one, which is taken."""
+    """Give a matrix with an upper factor in double precision, but without the lower one, which is taken."""
     made = np.eye(len(gain))
-    made[:2, :2] = [[2.0**-40, 2.0**-13], [2.0**-13, 2.0**14 + 2.0**-38]]
+    made[:2, :2] = [[2.0**14 + 2.0**-38, 2.0**-13], [2.0**-13, 2.0**-40]]
     return made
 
 

@@ -1,11 +1,15 @@
 """Functions of arrays and numbers, compiled when they are first called and kept on disk; needs numba."""
 
 import inspect
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numba
+# With colours in its errors, numba has colorama end every output by a code that resets them, of files, too.
+os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
+
+import numba  # noqa: E402  # it reads the above when it is imported
 
 Scalar = Any  # a float of the arrays' own precision
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -467,7 +467,7 @@ def _check_order(checks: Checks, tensors: Tensors, low: str, high: str) -> None:
 
 def _positive_definite(matrices: npt.NDArray[Any]) -> bool:
     try:
-        np.linalg.cholesky(matrices[:, ::-1, ::-1])  # as `Adaptation.whitening` takes it
+        np.linalg.cholesky(matrices)  # as `Adaptation.whitening` takes it
     except np.linalg.LinAlgError:
         return False
     return bool((matrices == matrices.swapaxes(-1, -2)).all())

@@ -1,7 +1,7 @@
 """What experts had learnt when a snapshot of before was taken -> the same in the coordinates of today.
 
 Such a snapshot calls it "experts", and holds the changes of coefficients as they are, d, rates before
-members. Today it is "learning", and holds c of d = U c, members before rates (`varnn.model.adaptation`).
+members. Today it is "learning", and holds c of d = L c, members before rates (`varnn.model.adaptation`).
 
 Shapes: n series, R forgetting factors, E members, F features and a constant.
 """

@@ -33,7 +33,7 @@ class Adapter:
         constant[-1] = 1
         phi = features.padded(axis=2, axes=3) + constant
         # Whitened member by member: (n, E, 1, F + 1) with (E, F + 1, F + 1).
-        self.white = (phi.unsqueeze(2) @ self.adaptation.whitening).sum(axis=2)
+        self.white = (phi.unsqueeze(2) @ self.adaptation.whitening.astype(np.float64)).sum(axis=2)
         self.graph.carry(self.name, self.change)
         self.graph.carry(f"{self.name}_features", self.white)
         return self._corrections().mean(axis=2)
