@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 # With colours in its errors, numba has colorama end every output by a code that resets them, of files, too.
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 
-import numba  # noqa: E402  # it reads the above when it is imported
+import numba  # it reads the above when it is imported
 
 Scalar = Any  # a float of the arrays' own precision
 Function = TypeVar("Function", bound=Callable[..., Any])
