@@ -155,6 +155,8 @@ def predict_chunks(
         context=fitted.rows_before,
         regressors=fitted.experts is not None,
     )
+    if compiled_code.is_worth_it(len(panel)):
+        rows = compiled_code.ahead(rows)
     # Rows that may be predicted below zero: a label that is not plausible does not lift the floor.
     free = lifted(fitted.pipeline.plausible(panel)) if fitted.positive else None
     for chunk, linear in rows:

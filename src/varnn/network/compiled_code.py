@@ -10,8 +10,8 @@ import importlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -82,6 +82,22 @@ def on_all_cores(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> li
     # Products of each keep to one thread: more would wait for each other.
     with ThreadPoolExecutor(cores) as pool, _libraries().limit(limits=1, user_api="blas"):
         return list(pool.map(work, listed))
+
+
+def ahead(items: Iterator[_Item]) -> Iterator[_Item]:
+    """Give items one by one, each made while the one before it is worked on.
+
+    Examples
+    --------
+    >>> list(ahead(iter("abc")))
+    ['a', 'b', 'c']
+    """
+    end = object()
+    with ThreadPoolExecutor(1) as pool:
+        coming: Future[Any] = pool.submit(next, items, end)
+        while (item := coming.result()) is not end:
+            coming = pool.submit(next, items, end)
+            yield item
 
 
 @cache
