@@ -54,7 +54,7 @@ class StepMatrices(NamedTuple):
         news = [weights.error, weights.error_bias]
         return cls(
             to_hidden=_transposed([weights.fusion_bias, state, inputs]),
-            readout=np.ascontiguousarray(weights.readout[..., 0]),
+            readout=_of_one_layout(weights.readout[..., 0]),
             readout_bias=np.ascontiguousarray(weights.readout_bias[:, 0, 0]),
             to_memory=_transposed([*news, weights.carry] if architecture.accumulate else news),
         )
@@ -63,6 +63,11 @@ class StepMatrices(NamedTuple):
 def _transposed(matrices: list[Float32]) -> Float32:
     """Put matrices (E, I, J) below each other: (E, J, I)."""
     return np.ascontiguousarray(np.concatenate(matrices, axis=1).swapaxes(1, 2))
+
+
+def _of_one_layout(array: Any) -> Any:
+    """Copy an array that is cut out of another or must not be written to: for it code is compiled anew."""
+    return np.require(array, requirements=["C", "A", "W"])
 
 
 def go_through(
@@ -76,7 +81,7 @@ def go_through(
 ) -> None:
     """Fill in what scoring gives of all rows, and carry the states on; members go side by side."""
     matrices = StepMatrices.of(carried.architecture, carried.weights)
-    inputs, labels = np.ascontiguousarray(inputs), np.array(target)
+    inputs, labels, starts = _of_one_layout(inputs), np.array(target), _of_one_layout(starts)
     limit = np.float32(min(float(carried.limit), LARGEST))
 
     def one(member: int) -> None:
@@ -100,6 +105,7 @@ def advance(
 
 @kernel
 def remember(
+    known: bool,
     error: Scalar,
     hidden: FloatArray,
     row: FloatArray,
@@ -108,12 +114,12 @@ def remember(
     limit: Scalar,
     news: FloatArray,
 ) -> None:
-    """Take in the error of a row, NaN where its label is missing.
+    """Take in the error of a row, where its label is known; one that is no number makes a state begin anew.
 
     ``state`` is how wide the state is, and ``news`` (M,) scratch.
     """
     width = len(news)
-    if error == error:
+    if known:
         row[0] = error
         layer(to_memory, row[: to_memory.shape[1]], news)
         row[BEFORE : BEFORE + width] = news
@@ -163,5 +169,6 @@ def carried_rows(
             outputs[place] = advance(row, to_hidden, readout, bias, now)
             if len(hidden):
                 hidden[place] = now
-            remember(labels[place] - outputs[place], now, row, size, to_memory, limit, news)
+            label = labels[place]
+            remember(label == label, label - outputs[place], now, row, size, to_memory, limit, news)
         states[series] = row[BEFORE : BEFORE + size]

@@ -360,7 +360,7 @@ def _observe(
     news, most = np.empty(width, weights.dtype), weights.dtype.type(scaling[3])
     for member in range(members):
         error = weights.dtype.type(target - outputs[member])
-        remember(error, hidden[member], rows[member], state, to_memory[member], most, news)
+        remember(target == target, error, hidden[member], rows[member], state, to_memory[member], most, news)
     known = _part(carried, carried_at, lay.KNOWN)
     known[:] = opened[: len(known)]
 
