@@ -157,7 +157,8 @@ class Aggregator:
             from varnn.model._compiled_aggregation import aggregated_rows
 
             scale = self.scale[:, None].copy()
-            believed = (self.prior, self._least, self.scores, scale)
+            # A copy: for an array that must not be written to, as joblib hands them on, code is compiled anew.
+            believed = (self.prior.copy(), self._least, self.scores, scale)
             aggregated_rows(experts, labels, starts, *believed, combined, weights)
             self.scale, self._weights = scale[:, 0].copy(), None
             return combined, weights

@@ -12,7 +12,7 @@ from varnn._types import DoubleArray, FloatArray, IntArray
 from varnn.model.intervals._size_regression import BOUND, LARGEST, LEAST
 from varnn.model.intervals.error_scale import INFLATION_RATE, NEWS, RATE
 from varnn.model.intervals.levels import TAUS
-from varnn.network.jit import Scalar, kernel
+from varnn.network.jit import Scalar, exact_kernel, kernel
 
 _TAUS, _NEWS = tuple(TAUS.tolist()), tuple(NEWS.tolist())
 _COUNT = len(_TAUS)
@@ -37,9 +37,12 @@ def expected_scale(told: Scalar, state: DoubleArray, weights: DoubleArray, unit:
     return unit * math.exp(min(max(exponent, -BOUND), BOUND))
 
 
-@kernel
+@exact_kernel
 def track(error: Scalar, expected: Scalar, unit: Scalar, largest: Scalar, state: DoubleArray) -> None:
-    """Take in the error of a row; NaN changes nothing."""
+    """Take in the error of a row; NaN changes nothing.
+
+    Sums keep their order: after a wild error they lose digits, and would lose others in another.
+    """
     if error != error:
         return
     scale, before = expected * state[-1], -np.inf
