@@ -315,7 +315,7 @@ def _observe(
         part,
         _part(opened, open_at, lay.REGRESSED),
     )
-    if below and residual == residual:  # a label that is not plausible does not count
+    if sizes[lay.POSITIVE] and below and residual == residual:  # one that is not plausible does not count
         carried[carried_at[lay.LIFTED]] = 1.0
     scaling = _part(numbers, at, lay.SCALING)
     target = np.nan
@@ -369,4 +369,4 @@ def _observe(
 def weigh_rows(scores: DoubleArray, prior: DoubleArray, weights: DoubleArray) -> None:
     """Fill in the weights (n, K) that the experts of n series have, by their scores (n, K J)."""
     for series in range(len(weights)):
-        weigh(scores[series].copy().reshape(-1, _RATES), prior, weights[series])
+        weigh(scores[series].reshape(-1, _RATES), prior, weights[series])

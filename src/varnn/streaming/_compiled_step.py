@@ -23,6 +23,7 @@ from varnn.streaming._step import Levels, Step, missing_where
 from varnn.streaming._values import without_gaps
 
 _FEWEST = 256  # series of which each core gets a share
+_MOST_ASKED = 64  # levels whose arrays are kept; who asks for others with every row would fill the memory
 _RECIPE = slice(lay.RESIDUAL, lay.SCORES)  # parts of what is carried, by the arrays of a snapshot
 _EXPERTS = slice(lay.SCORES, lay.TRACKER)
 
@@ -107,6 +108,8 @@ class CompiledStep(Step):
             (self._given[some], self._calendar, right, share, *self._layout[:6], *series, found[some])
             for some, series in self._shares
         ]
+        if len(self._asked) >= _MOST_ASKED:
+            self._asked.clear()
         self._asked[levels] = found, calls
         return found, calls
 
@@ -150,7 +153,7 @@ class CompiledStep(Step):
         """Weights of the experts in the next prediction: (n, K)."""
         prior = self._layout.numbers[self._layout.at[lay.PRIOR] : self._layout.at[lay.PRIOR + 1]]
         weights = np.empty((self.width, len(prior)))
-        weigh_rows(self._part(slice(lay.SCORES, lay.SCALE)), prior, weights)
+        weigh_rows(np.ascontiguousarray(self._part(slice(lay.SCORES, lay.SCALE))), prior, weights)
         return weights
 
     @property
@@ -183,9 +186,14 @@ class CompiledStep(Step):
 
     def restore(self, tensors: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take over what :meth:`states` gave."""
+        if self.model.calibrator is not None:
+            self.model.calibrator.tracker(self.width).restore(
+                tensors["tracker"]
+            )  # which refuses what is none
         self._rows[:, :, BEFORE : BEFORE + self._state] = tensors["states"].swapaxes(0, 1)
         for name, place in self._places().items():
-            place[...] = tensors[name]
+            if name in tensors:  # "known" is not in snapshots of streams that refused gaps
+                place[...] = tensors[name]
 
 
 _WEEK = 7 * 86_400
