@@ -63,7 +63,7 @@ def problem(
 
 
 def by_rows(one: Problem, begun: DoubleArray) -> tuple[DoubleArray, DoubleArray, int]:
-    """Correct and learn row after row, each series alone: corrections (R, N), state, errors beyond their bound."""
+    """Correct and learn row after row, each series alone; count errors beyond their bound."""
     added, states, beyond = np.empty((len(one.how.forgetting), len(one.targets))), [], 0
     for series in range(one.n_series):
         adapter = Adapter(one.how, 1)

@@ -19,7 +19,7 @@ _LEFT, _OUT = 2, 4
 
 
 def known(state: DoubleArray) -> DoubleArray:
-    """A state, but for labels left out so long ago that they count no more, which each forgets in its time."""
+    """A state, but for labels left out so long ago that they count no more: each forgets them in its time."""
     one = state.copy()
     if one[_OUT] > LATELY:
         one[_LEFT] = 0.0

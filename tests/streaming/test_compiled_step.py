@@ -59,7 +59,7 @@ def rows_of(
     x = draw.normal(size=(count, n_series, n_inputs))
     season = 2 * np.sin(2 * np.pi * np.arange(count) / 24)[:, None]
     if profile:  # of a day, which no few lags tell
-        season = np.resize(5 * np.random.default_rng(9).normal(size=24), count)[:, None]
+        season = np.resize(5 * np.random.default_rng(9).normal(size=48), count)[:, None]
     y = offset + season + np.cumsum(0.2 * draw.normal(size=(count, n_series)), axis=0)
     y = y + (x[:, :, 0] if n_inputs else 0) + 0.1 * draw.normal(size=y.shape)
     if trouble:
@@ -69,7 +69,8 @@ def rows_of(
         y[count // 2 :] += 15.0
         y[3 * count // 4 :] -= 40.0
         x[draw.random(x.shape) < 0.01] *= 1e5
-    return Rows(x, y, FIRST + np.arange(count) * np.timedelta64(1, "h") if timed else None)
+    step = np.timedelta64(30 if profile else 60, "m")
+    return Rows(x, y, FIRST + np.arange(count) * step if timed else None)
 
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -169,7 +170,7 @@ def alike(one: Stream, other: Stream) -> None:
 @pytest.mark.parametrize("n_series", [None, 1, 3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stream_gives_what_numpy_gives(kind: str, n_series: int | None) -> None:
-    model, rows = fitted(kind), later(kind, 150, n_series or 1)
+    model, rows = fitted(kind), later(kind, 150, n_series or 1)  # thrice the season
     plain, ours = streams(model, n_series)
     for row in range(150):
         interval = None if model.calibrator is None else (None, 0.9, LEVELS)[row % 3]
@@ -191,7 +192,7 @@ def test_the_kinds_are_what_they_are_called() -> None:
     assert fitted("positive").positive and not fitted("default").positive
     assert fitted("no intervals").calibrator is None
     linear = fitted("seasonal").pipeline.linear
-    assert linear is not None and linear.form.periods == (24,)
+    assert linear is not None and linear.form.periods == (48,)
     assert fitted("no inputs").input_names == ()
     assert fitted("alone").n_members == 1
 

@@ -157,7 +157,7 @@ class Aggregator:
             from varnn.model._compiled_aggregation import aggregated_rows
 
             scale = self.scale[:, None].copy()
-            # A copy: for an array that must not be written to, as joblib hands them on, code is compiled anew.
+            # A copy: for arrays that must not be written to, as joblib hands them on, code is compiled anew.
             believed = (self.prior.copy(), self._least, self.scores, scale)
             aggregated_rows(experts, labels, starts, *believed, combined, weights)
             self.scale, self._weights = scale[:, 0].copy(), None

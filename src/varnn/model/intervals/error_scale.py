@@ -209,7 +209,7 @@ class ScaleTracker(Tracker):
             from varnn.model.intervals._compiled_error_scale import tracked_rows
 
             quantiles, scales = np.empty((len(errors), len(TAUS))), np.empty(len(errors))
-            # A copy: for an array that must not be written to, as joblib hands them on, code is compiled anew.
+            # A copy: for arrays that must not be written to, as joblib hands them on, code is compiled anew.
             how = (error_scale.weights.copy(), error_scale.unit, error_scale.largest)
             tracked_rows(np.ascontiguousarray(features), errors, starts, *how, state, quantiles, scales)
             self.restore(state)
