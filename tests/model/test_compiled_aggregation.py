@@ -141,6 +141,17 @@ def test_rows_in_parts_go_on_where_they_were_and_compile_nothing_anew() -> None:
     assert len(aggregated_rows.signatures) == forms == 1  # type: ignore[attr-defined]
 
 
+def test_no_rows_leave_all_as_it_was() -> None:
+    aggregator = Aggregator(PRIOR, 2.0, 2)
+    aggregator.scores += 0.3
+    before = aggregator.state()
+    nothing = np.empty((0, 4)), np.empty(0), np.zeros(3, np.int64)
+    aggregated_rows(
+        *nothing, PRIOR, 1e-9, aggregator.scores, np.full((2, 1), 2.0), np.empty(0), np.empty((0, 4))
+    )
+    np.testing.assert_array_equal(aggregator.state(), before)
+
+
 def test_weights_asked_for_after_rows_are_those_after_the_last() -> None:
     experts, labels, starts = several([60, 60], seed=5)
     plain, ours = Aggregator(PRIOR, 2.0, 2), Aggregator(PRIOR, 2.0, 2)

@@ -51,8 +51,8 @@ def with_context(
     if errors[0] <= TOLERATED * errors[1]:
         return carried
     logger.info(
-        "a state carried through the series is worse than windows on the validation rows, a mean squared error "
-        "of %.3g against %.3g: rows are predicted from windows, which takes longer.",
+        "a state carried through the series is worse than windows on the validation rows, a mean squared "
+        "error of %.3g against %.3g: rows are predicted from windows, which takes longer.",
         *errors,
     )
     return fitted
