@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -23,3 +24,8 @@ def by_compiled_code() -> Iterator[None]:
         patch.delenv(compiled_code.SWITCH, raising=False)
         patch.setattr(compiled_code, "ROWS_WORTH_IT", 1)
         yield
+
+
+def n_forms(function: Any) -> int:
+    """Count how often a function was compiled: each is a pause of seconds."""
+    return len(function.signatures)

@@ -202,7 +202,7 @@ def test_a_file_keeps_what_rows_are_predicted_from(
         assert (again.fitted_.context, again.fitted_.state_limit) == (context, model.fitted_.state_limit)
         np.testing.assert_array_equal(again.predict(panel), model.predict(panel))
         assert again.fitted_.fingerprint == model.fitted_.fingerprint
-        assert again.details.context == context
+        assert again.details == model.details
 
 
 def test_a_file_from_before_there_was_a_choice_has_windows(panel: Panel, tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 
+from tests.compiled import n_forms
 from varnn._types import DoubleArray, FloatArray, IntArray
 from varnn.model._compiled_adaptation import adapted_rows, correct, learn, whiten, whiten_rows
 from varnn.model.adaptation import Adaptation, Adapter, corrections, corrections_compiled, gain_of
 from varnn.model.experts import read_by_readout
-from varnn.network import compiled_code
 
 
 class Problem(NamedTuple):
@@ -215,7 +215,7 @@ def test_members_go_side_by_side_and_give_the_same_bits(monkeypatch: pytest.Monk
     one = problem([100, 50], members=5, seed=2)
     state, found = Adapter(one.how, 2).state(), []
     for cores in (1, 2, 7):
-        monkeypatch.setattr(compiled_code.os, "cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
         found.append(compiled(one, state))
     for added, after in found[1:]:
         np.testing.assert_array_equal(added, found[0][0])
@@ -226,7 +226,7 @@ def test_rows_in_parts_go_on_where_they_were_and_compile_nothing_anew() -> None:
     one = problem([90], seed=6)
     adapter = Adapter(one.how, 1)
     whole, after = compiled(one, adapter.state())
-    compiled_forms = len(adapted_rows.signatures)  # type: ignore[attr-defined]
+    compiled_forms = n_forms(adapted_rows)
     for first, last in ((0, 1), (1, 1), (1, 34), (34, 90)):
         rows = slice(first, last)
         part = corrections_compiled(
@@ -239,4 +239,4 @@ def test_rows_in_parts_go_on_where_they_were_and_compile_nothing_anew() -> None:
         )
         np.testing.assert_allclose(part, whole[:, rows], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(adapter.state(), after, rtol=1e-12, atol=1e-12)
-    assert len(adapted_rows.signatures) == compiled_forms  # type: ignore[attr-defined]
+    assert n_forms(adapted_rows) == compiled_forms

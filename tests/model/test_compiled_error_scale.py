@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 
-from tests.compiled import by_compiled_code, by_numpy
+from tests.compiled import by_compiled_code, by_numpy, n_forms
 from varnn._types import DoubleArray
 from varnn.model.intervals import CalibrationRows, Tracker
 from varnn.model.intervals._compiled_error_scale import expected_scale, told_by, track, tracked_rows
@@ -110,7 +110,7 @@ def test_rows_in_parts_go_on_where_they_were_in_any_layout_and_compile_nothing_a
     live = read_only.tracker(2)
     with by_compiled_code():
         whole = tracker.follow(hidden, errors, starts, LEVELS)
-        forms = len(tracked_rows.signatures)  # type: ignore[attr-defined]
+        forms = n_forms(tracked_rows)
         for first, last in pairwise([0, 1, 1, 20, 50]):
             rows = np.concatenate([np.arange(first, last), 50 + np.arange(first, last)])
             layers = np.asfortranarray(hidden[rows])
@@ -118,7 +118,7 @@ def test_rows_in_parts_go_on_where_they_were_in_any_layout_and_compile_nothing_a
             for one, other in zip(part, whole, strict=True):
                 np.testing.assert_array_equal(one, other[rows])
     np.testing.assert_array_equal(live.state(), tracker.state())
-    assert len(tracked_rows.signatures) == forms == 1  # type: ignore[attr-defined]
+    assert n_forms(tracked_rows) == forms == 1
 
 
 def test_bounds_cover_as_promised() -> None:

@@ -58,7 +58,7 @@ def walks(draw: Any) -> DoubleArray:
     labels[generator.random(rows) < draw(st.sampled_from([0.0, 0.1, 0.5]))] = np.nan
     if draw(st.booleans()):
         labels[0] = draw(st.sampled_from([49.0, 51.0, 1e7, -1e90]))
-    return labels
+    return np.asarray(labels, np.float64)
 
 
 @settings(max_examples=300, deadline=None)

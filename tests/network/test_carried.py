@@ -52,7 +52,7 @@ def plain(
             for part in parts:
                 part[beyond] = 0
             state = State(*parts)
-    return tuple(np.stack(one, axis=1) for one in (outputs, memory, hidden))
+    return np.stack(outputs, axis=1), np.stack(memory, axis=1), np.stack(hidden, axis=1)
 
 
 def single(panel: Panel) -> tuple[Any, Any, Any]:
@@ -88,9 +88,9 @@ def test_a_window_as_long_as_the_series_gives_the_same(case: Case, missing: floa
     weights = members_of(architecture, 2, seed=3)
     panel = random_panel([9, 1, 15, 4], missing=missing, seed=5)
     inputs, target, starts = single(panel)
-    options = {"keep_memory": True, "keep_hidden": True}
-    windows = score(architecture, weights, inputs, target, panel.first_rows, 15, **options)  # type: ignore[arg-type]
-    carried = score_carried(CarriedCell(architecture, weights, 4), inputs, target, starts, **options)  # type: ignore[arg-type]
+    options: dict[str, Any] = {"keep_memory": True, "keep_hidden": True}
+    windows = score(architecture, weights, inputs, target, panel.first_rows, 15, **options)
+    carried = score_carried(CarriedCell(architecture, weights, 4), inputs, target, starts, **options)
     for ours, theirs in zip(carried, windows, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 * np.abs(theirs).max())
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 pytest.importorskip("numba")
 
 from tests.cases import CASES, Case, random_panel, with_a_field
-from tests.compiled import by_compiled_code, by_numpy
+from tests.compiled import by_compiled_code, by_numpy, n_forms
 from tests.network.test_carried import growing, members_of, single
 from varnn._types import FloatArray
 from varnn.data.panel import Panel
-from varnn.network import _compiled_carried, compiled_code
+from varnn.network import _compiled_carried
 from varnn.network._compiled_carried import CELLS, carried_rows, go_through
 from varnn.network._compiled_products import is_within, layer, product_of
 from varnn.network.carried import CarriedCell, _compiled_for, score_carried
@@ -166,13 +166,13 @@ def test_arrays_of_other_layouts_give_the_same_and_compile_nothing_anew(kind: st
     architecture = Case("ARM+AM").architecture()
     weights, rows = members_of(architecture, 2, seed=1), single(random_panel([20, 3], missing=0.2, seed=2))
     (_, _), (expected, _) = both(architecture, weights, rows)
-    compiled = len(carried_rows.signatures)  # type: ignore[attr-defined]
+    compiled = n_forms(carried_rows)
     others = tuple(as_another(one, kind) for one in rows)
     drawn = Weights(**{name: as_another(one, kind) for name, one in weights.as_dict().items()})
     (_, _), (found, _) = both(architecture, drawn, others)  # type: ignore[arg-type]
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
-    assert len(carried_rows.signatures) == compiled == 1  # type: ignore[attr-defined]
+    assert n_forms(carried_rows) == compiled == 1
 
 
 def test_members_go_side_by_side_and_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_members_go_side_by_side_and_give_the_same_bits(monkeypatch: pytest.Monk
     weights, rows = members_of(architecture, 5, seed=1), single(random_panel([50, 30], missing=0.2, seed=2))
     found = []
     for cores in (1, 2, 7):
-        monkeypatch.setattr(compiled_code.os, "cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
         found.append(both(architecture, weights, rows)[1])
     for scores, state in found[1:]:
         np.testing.assert_array_equal(scores.predictions, found[0][0].predictions)

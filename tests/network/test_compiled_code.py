@@ -96,7 +96,7 @@ def test_the_switch_is_looked_at_with_every_call(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("cores", [None, 1, 2, 7])
 def test_work_is_shared_in_order_and_nothing_is_left_out(cores: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled_code.os, "cpu_count", lambda: cores)
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
     assert on_all_cores(lambda one: 2 * one, range(20)) == list(range(0, 40, 2))
     assert on_all_cores(abs, []) == []
     for count in (0, 1, 6, 300):
@@ -106,6 +106,6 @@ def test_work_is_shared_in_order_and_nothing_is_left_out(cores: Any, monkeypatch
 
 
 def test_what_goes_wrong_on_a_core_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled_code.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     with pytest.raises(ZeroDivisionError):
         on_all_cores(lambda one: 1 / one, [1, 0, 2])

@@ -13,14 +13,13 @@ import pytest
 
 pytest.importorskip("numba")
 
-from tests.compiled import by_compiled_code, by_numpy
+from tests.compiled import by_compiled_code, by_numpy, n_forms
 from varnn import Details, Panel, Stream, VARNNRegressor
 from varnn.errors import ConfigError, DataError, ModelFileError, ThreadError
 from varnn.fitting import _learning
 from varnn.model.fitted import Fitted
 from varnn.model.intervals.error_scale import ErrorScale
 from varnn.model.prediction import predict
-from varnn.network import compiled_code
 from varnn.persistence import model_file
 from varnn.streaming import _compiled_step
 from varnn.streaming._compiled_kernel import observe_rows, predict_rows, weigh_rows
@@ -90,7 +89,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "seasonal": {"timed": True, "profile": True},
     "few joined": {"most_joined": 2},
     "wide": {"hidden_size": 19, "memory_size": 5},
-    "no linear lags": {"rows": 60},
+    "few rows": {"rows": 60},
     "free": {"state_limit": 1e30},
     "unfiltered": {"unfiltered": True},
 }
@@ -99,7 +98,9 @@ KINDS: dict[str, dict[str, Any]] = {
 @cache
 def fitted(kind: str) -> Fitted:
     given = dict(KINDS[kind])
-    details = {name: given.pop(name) for name in ("forgetting", "positive", "memory_size") if name in given}
+    details: dict[str, Any] = {
+        name: given.pop(name) for name in ("forgetting", "positive", "memory_size") if name in given
+    }
     drawn = {name: given.pop(name) for name in ("timed", "offset", "n_inputs", "profile") if name in given}
     count, most = given.pop("rows", 500), given.pop("most_joined", None)
     limit, unfiltered = given.pop("state_limit", None), given.pop("unfiltered", False)
@@ -201,7 +202,7 @@ def test_the_kinds_are_what_they_are_called() -> None:
 def test_a_fleet_over_several_cores_gives_what_numpy_gives(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiled_code.os, "cpu_count", lambda: 3)
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
     model, rows = fitted(kind), later(kind, 12, 300)
     plain, ours = streams(model, 300)
     assert len(ours._step._shares) == 3  # type: ignore[attr-defined]
@@ -213,7 +214,7 @@ def test_a_fleet_over_several_cores_gives_what_numpy_gives(
 def test_cores_make_no_difference_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     model, rows, found = fitted("default"), later("default", 10, 300), []
     for cores in (1, 2, 5):
-        monkeypatch.setattr(compiled_code.os, "cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
         live = Stream(model, 300)
         found.append(([step(live, rows, row, LEVELS) for row in range(10)], live.snapshot()))
     for steps, snapshot in found[1:]:
@@ -467,14 +468,14 @@ def test_all_streams_share_what_is_compiled() -> None:
         live.predict(x)
         live.observe(np.float32(1.0))
     for function in (predict_rows, observe_rows, weigh_rows):
-        assert len(function.signatures) == 1, function  # type: ignore[attr-defined]
+        assert n_forms(function) == 1, function
 
 
 def damaged(live: Stream, **changes: Any) -> bytes:
     """A snapshot with some of its arrays changed, or left out."""
     tensors, header = model_file.from_bytes(live.snapshot(), "the snapshot")
-    tensors = {name: changes.get(name, array) for name, array in tensors.items()}
-    return model_file.to_bytes({name: one for name, one in tensors.items() if one is not None}, header)
+    changed: dict[str, Any] = {name: changes.get(name, array) for name, array in tensors.items()}
+    return model_file.to_bytes({name: one for name, one in changed.items() if one is not None}, header)
 
 
 def test_a_snapshot_that_cannot_be_is_refused_as_on_numpy() -> None:
@@ -532,7 +533,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("other", OTHERS)
 def test_other_models_are_left_to_numpy(other: str, panel: Panel) -> None:
     given = dict(OTHERS[other])
-    details = {
+    details: dict[str, Any] = {
         name: given.pop(name) for name in ("context", "memory_activation", "residual") if name in given
     }
     details = {"context": "series", "memory_size": 3, **details}
