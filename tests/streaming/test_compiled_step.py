@@ -313,6 +313,28 @@ def test_predicting_changes_nothing(n_series: int | None) -> None:
     assert live.snapshot() == other.snapshot()
 
 
+@pytest.mark.parametrize("way", [by_numpy, by_compiled_code])
+@pytest.mark.parametrize("n_series", [None, 2])
+def test_a_caller_may_write_into_its_own_arrays(n_series: int | None, way: Callable[[], Any]) -> None:
+    """Those of x, of labels and of answers: they are used again for the next row."""
+    model, rows = fitted("default"), later("default", 12, n_series or 1)
+    with way():
+        live, other = Stream(model, n_series), Stream(model, n_series)
+        x, labels = np.empty(live._step.shape), np.empty(n_series or 1)
+        for row in range(12):
+            x[...], labels[...] = rows.x[row].reshape(x.shape), rows.y[row]
+            found = live.predict(x, interval=0.9)
+            x[...] = np.nan if row % 2 else 7e7
+            if n_series is not None:
+                found.prediction[:], found.lower[:], found.upper[:] = 1e9, 1e9, 1e9
+            if row % 4 == 3:
+                live = Stream.restore(model, live.snapshot())
+            innovation = live.observe(labels[0] if n_series is None else labels)
+            labels[...] = 1e9
+            np.testing.assert_array_equal(innovation, step(other, rows, row)[-1])
+        assert live.snapshot() == other.snapshot()
+
+
 @pytest.mark.parametrize("n_series", [None, 3, 300])
 @pytest.mark.parametrize("wrong", [np.inf, -np.inf, 1e200, 1e101])
 def test_a_refused_row_leaves_the_open_step_as_it_was(n_series: int | None, wrong: float) -> None:
