@@ -18,6 +18,7 @@ import numpy.typing as npt
 from varnn._types import FloatArray, IntArray
 from varnn.network import compiled_code
 from varnn.network.cell import Architecture, Weights
+from varnn.network.compiled_code import in_one_layout
 from varnn.network.compiled_products import is_within, layer, product_of
 from varnn.network.handled import ANY, HandledCells
 from varnn.network.jit import Scalar, kernel
@@ -56,7 +57,7 @@ class StepMatrices(NamedTuple):
         news = [weights.error, weights.error_bias]
         return cls(
             to_hidden=_transposed([weights.fusion_bias, state, inputs]),
-            readout=np.ascontiguousarray(weights.readout[..., 0]),
+            readout=in_one_layout(weights.readout[..., 0]),
             readout_bias=np.ascontiguousarray(weights.readout_bias[:, 0, 0]),
             to_memory=_transposed([*news, weights.carry] if architecture.accumulate else news),
         )
@@ -81,7 +82,7 @@ def go_through(
 ) -> None:
     """Fill in what scoring gives of all rows, and carry states (E, n, any) on; members go side by side."""
     matrices = StepMatrices.of(architecture, weights)
-    inputs, labels = np.ascontiguousarray(inputs), np.array(target)
+    inputs, labels, starts = (in_one_layout(one) for one in (inputs, target, starts))
     most = np.float32(min(limit, LARGEST))
 
     def one(member: int) -> None:
@@ -105,6 +106,7 @@ def advance(
 
 @kernel
 def remember(
+    known: bool,
     error: Scalar,
     hidden: FloatArray,
     row: FloatArray,
@@ -113,12 +115,12 @@ def remember(
     limit: Scalar,
     news: FloatArray,
 ) -> None:
-    """Take in the error of a row, NaN where its label is missing.
+    """Take in the error of a row, where its label is known; one that is no number makes a state begin anew.
 
     ``state`` is how wide the state is, and ``news`` (M,) scratch.
     """
     width = len(news)
-    if error == error:
+    if known:
         row[0] = error
         layer(to_memory, row[: to_memory.shape[1]], news)
         row[BEFORE : BEFORE + width] = news
@@ -168,5 +170,6 @@ def carried_rows(
             outputs[place] = advance(row, to_hidden, readout, bias, now)
             if len(hidden):
                 hidden[place] = now
-            remember(labels[place] - outputs[place], now, row, size, to_memory, limit, news)
+            label = labels[place]
+            remember(label == label, label - outputs[place], now, row, size, to_memory, limit, news)
         states[series] = row[BEFORE : BEFORE + size]

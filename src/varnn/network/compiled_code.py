@@ -16,6 +16,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, TypeVar
 
+import numpy as np
+
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -106,6 +108,17 @@ def _libraries() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+def in_one_layout(array: Any) -> Any:
+    """Copy an array that is cut out of another or must not be written to: for it, code is compiled anew.
+
+    Examples
+    --------
+    >>> in_one_layout(np.arange(6)[::2]).flags.c_contiguous
+    True
+    """
+    return np.require(array, requirements=["C", "A", "W"])
 
 
 def shares(count: int) -> list[slice]:

@@ -27,6 +27,7 @@ from varnn.streaming.compiled_kernel import observe_rows, predict_rows, weigh_ro
 logger = logging.getLogger(__name__)
 
 _FEWEST = 256  # series of which each core gets a share
+_MOST_ASKED = 64  # levels whose arrays are kept; who asks for others with every row would fill the memory
 _RECIPE = slice(lay.RESIDUAL, lay.SCORES)  # parts of what is carried, by the arrays of a snapshot
 _EXPERTS = slice(lay.SCORES, lay.TRACKER)
 
@@ -116,6 +117,8 @@ class CompiledStep(Step):
             (self._given[some], self._calendar, right, share, *self._layout[:6], *series, found[some])
             for some, series in self._shares
         ]
+        if len(self._asked) >= _MOST_ASKED:
+            self._asked.clear()
         self._asked[levels] = found, calls
         return found, calls
 
@@ -156,7 +159,7 @@ class CompiledStep(Step):
         """Weights of the experts in the next prediction: (n, K)."""
         prior = self._layout.numbers[self._layout.at[lay.PRIOR] : self._layout.at[lay.PRIOR + 1]]
         weights = np.empty((self.width, len(prior)))
-        weigh_rows(self._part(slice(lay.SCORES, lay.SCALE)), prior, weights)
+        weigh_rows(np.ascontiguousarray(self._part(slice(lay.SCORES, lay.SCALE))), prior, weights)
         return weights
 
     @property

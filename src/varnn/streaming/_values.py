@@ -50,7 +50,7 @@ def inputs_of(
             raise _lacking(x, names)
         x = [x[name] for name in names]
     try:
-        values = np.asarray(x, dtype=np.float64)
+        values = np.array(x, dtype=np.float64)  # a copy: the caller may write into its own
     except (TypeError, ValueError):
         raise DataError(f"x must hold numbers only; got {x!r}.") from None
     if values.shape != shape:

@@ -310,7 +310,7 @@ def _observe(
         part,
         _part(opened, open_at, lay.REGRESSED),
     )
-    if below and residual == residual:  # a label that is not plausible does not count
+    if sizes[lay.POSITIVE] and below and residual == residual:  # one that is not plausible does not count
         carried[carried_at[lay.LIFTED]] = 1.0
     scaling = _part(numbers, at, lay.SCALING)
     target = np.nan
@@ -349,7 +349,7 @@ def _observe(
     news, most = np.empty(width, weights.dtype), weights.dtype.type(scaling[3])
     for member in range(members):
         error = weights.dtype.type(target - outputs[member])
-        remember(error, hidden[member], rows[member], state, to_memory[member], most, news)
+        remember(target == target, error, hidden[member], rows[member], state, to_memory[member], most, news)
     known = _part(carried, carried_at, lay.KNOWN)
     known[:] = opened[: len(known)]
 
@@ -358,4 +358,4 @@ def _observe(
 def weigh_rows(scores: DoubleArray, prior: DoubleArray, weights: DoubleArray) -> None:
     """Fill in the weights (n, K) that the experts of n series have, by their scores (n, K J)."""
     for series in range(len(weights)):
-        weigh(scores[series].copy().reshape(-1, _RATES), prior, weights[series])
+        weigh(scores[series].reshape(-1, _RATES), prior, weights[series])
