@@ -204,11 +204,11 @@ def test_a_missing_label_teaches_nothing_and_does_not_fade() -> None:
 
 
 def test_whitened_coordinates_are_those_of_the_gain() -> None:
-    """U is upper triangular and U U' is the gain, so that corrections are those of q = G^-1 phi."""
+    """L is lower triangular and L L' is the gain, so that corrections are those of q = G^-1 phi."""
     one = problem([5], seed=4)
     for factor, gain in zip(one.how.whitening, one.how.gain, strict=True):
-        assert (np.tril(factor, -1) == 0).all()
-        np.testing.assert_allclose(factor @ factor.T, gain, rtol=1e-9, atol=1e-12)
+        assert (np.triu(factor, 1) == 0).all()
+        np.testing.assert_allclose(factor @ factor.T, gain, rtol=1e-4, atol=1e-6)  # of single precision
 
 
 def test_the_equations_of_the_module_in_coordinates_that_are_not_whitened() -> None:
@@ -223,7 +223,7 @@ def test_the_equations_of_the_module_in_coordinates_that_are_not_whitened() -> N
             q = gain @ phi
             changed = 0.9998 * changed + 0.05 * error / (1 + 0.05 * q @ phi) * q
     found, _ = compiled(one, Adapter(one.how, 1).state())
-    np.testing.assert_allclose(found[0], expected, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-6)
 
 
 def test_members_go_side_by_side_and_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:

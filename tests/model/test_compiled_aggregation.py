@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 
-from tests.compiled import by_compiled_code, by_numpy, n_forms
+from tests.compiled import n_forms
 from tests.model.test_aggregation import (
     ADVERSARIES,
     PRIOR,
@@ -21,7 +21,7 @@ from tests.model.test_aggregation import (
 )
 from varnn._types import DoubleArray, IntArray
 from varnn.model.aggregation import LEAST, RATES, Aggregator
-from varnn.model.compiled_aggregation import aggregated_rows, believe, combine, weigh
+from varnn.model.compiled_aggregation import aggregated_rows, believe, combine, follow_compiled, weigh
 
 
 def play(
@@ -63,18 +63,17 @@ def test_the_guarantee_holds_for_long(adversary: Adversary) -> None:
 
 
 def followed(
-    way: Any, experts: DoubleArray, labels: DoubleArray, starts: IntArray, noise: float = 2.0
+    follow: Any, experts: DoubleArray, labels: DoubleArray, starts: IntArray, noise: float = 2.0
 ) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
     aggregator = Aggregator(PRIOR, noise, len(starts) - 1)
-    with way():
-        return *aggregator.follow(experts, labels, starts), aggregator.state()
+    return *follow(aggregator, experts, labels, starts), aggregator.state()
 
 
 def alike(
     experts: DoubleArray, labels: DoubleArray, starts: IntArray, noise: float = 2.0, tolerance: float = 1e-9
 ) -> None:
-    plain = followed(by_numpy, experts, labels, starts, noise)
-    ours = followed(by_compiled_code, experts, labels, starts, noise)
+    plain = followed(Aggregator.follow, experts, labels, starts, noise)
+    ours = followed(follow_compiled, experts, labels, starts, noise)
     size = np.abs(experts).max(axis=1, initial=0.0)
     assert (np.abs(ours[0] - plain[0]) <= 1e-9 * size).all()
     np.testing.assert_allclose(ours[1], plain[1], rtol=tolerance, atol=1e-3 * tolerance)
@@ -107,7 +106,7 @@ def test_experts_that_agree_are_believed_as_at_the_start(said: float) -> None:
     """To the last digit: however wrong they all are, none of them is more so than another."""
     experts = np.full((50, 4), said)
     labels = np.random.default_rng(0).choice([np.nan, 0.0, 1e90, -5.0, said], size=50)
-    _, weights, _ = followed(by_compiled_code, experts, labels, np.array([0, 50]))
+    _, weights, _ = followed(follow_compiled, experts, labels, np.array([0, 50]))
     for row in weights:
         np.testing.assert_allclose(row, PRIOR, rtol=1e-14)
     alike(experts, labels, np.array([0, 50]))
@@ -116,22 +115,21 @@ def test_experts_that_agree_are_believed_as_at_the_start(said: float) -> None:
 def test_a_missing_label_teaches_nothing() -> None:
     experts, labels, starts = several([40], seed=1)
     labels[20:] = np.nan
-    _, weights, state = followed(by_compiled_code, experts, labels, starts)
-    _, _, before = followed(by_compiled_code, experts[:20], labels[:20], np.array([0, 20]))
+    _, weights, state = followed(follow_compiled, experts, labels, starts)
+    _, _, before = followed(follow_compiled, experts[:20], labels[:20], np.array([0, 20]))
     np.testing.assert_array_equal(state, before)
     assert (weights[20:] == weights[20]).all()
 
 
 def test_rows_in_parts_go_on_where_they_were_and_compile_nothing_anew() -> None:
     experts, labels, starts = several([60, 60], seed=3)
-    whole, _, after = followed(by_compiled_code, experts, labels, starts)
+    whole, _, after = followed(follow_compiled, experts, labels, starts)
     forms, live = n_forms(aggregated_rows), Aggregator(PRIOR, 2.0, 2)
     for first, last in ((0, 11), (11, 12), (12, 60)):
         rows = np.concatenate([np.arange(first, last), 60 + np.arange(first, last)])
-        with by_compiled_code():
-            part, _ = live.follow(
-                experts[rows], labels[rows], np.array([0, last - first, 2 * (last - first)])
-            )
+        part, _ = follow_compiled(
+            live, experts[rows], labels[rows], np.array([0, last - first, 2 * (last - first)])
+        )
         np.testing.assert_array_equal(part, whole[rows])
         other = Aggregator(PRIOR, 2.0, 2)
         other.restore(live.state())
@@ -155,10 +153,8 @@ def test_weights_asked_for_after_rows_are_those_after_the_last() -> None:
     experts, labels, starts = several([60, 60], seed=5)
     plain, ours = Aggregator(PRIOR, 2.0, 2), Aggregator(PRIOR, 2.0, 2)
     assert (ours.weights == plain.weights).all()  # made once, and not again before the rows
-    with by_numpy():
-        plain.follow(experts, labels, starts)
-    with by_compiled_code():
-        ours.follow(experts, labels, starts)
+    plain.follow(experts, labels, starts)
+    follow_compiled(ours, experts, labels, starts)
     np.testing.assert_allclose(ours.weights, plain.weights, rtol=1e-9)
     for one in (plain, ours):  # and what it learns one by one from there on
         one.combine(experts[:2])
@@ -171,9 +167,8 @@ def test_prior_weights_that_must_not_be_written_to_compile_nothing_anew() -> Non
     experts, labels, starts = several([30], seed=5)
     prior = PRIOR.copy()
     prior.flags.writeable = False
-    expected, _, _ = followed(by_compiled_code, experts, labels, starts)
+    expected, _, _ = followed(follow_compiled, experts, labels, starts)
     forms = n_forms(aggregated_rows)
-    with by_compiled_code():
-        found, _ = Aggregator(prior, 2.0, 1).follow(experts, labels, starts)
+    found, _ = follow_compiled(Aggregator(prior, 2.0, 1), experts, labels, starts)
     np.testing.assert_array_equal(found, expected)
     assert n_forms(aggregated_rows) == forms

@@ -10,10 +10,16 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 
-from tests.compiled import by_compiled_code, by_numpy, n_forms
+from tests.compiled import n_forms
 from varnn._types import DoubleArray
 from varnn.model.intervals import CalibrationRows, Tracker
-from varnn.model.intervals.compiled_error_scale import expected_scale, told_by, track, tracked_rows
+from varnn.model.intervals.compiled_error_scale import (
+    expected_scale,
+    follow_compiled,
+    told_by,
+    track,
+    tracked_rows,
+)
 from varnn.model.intervals.error_scale import ErrorScale, ScaleTracker
 
 LEVELS = np.array([0.5, 0.9, 0.99])
@@ -65,14 +71,9 @@ def test_rows_are_those_of_a_tracker(
 ) -> None:
     how, rows = error_scale(width, seed, largest=largest), rows_of(lengths, width, missing, wild, seed)
     found = []
-    for way, follow in (
-        (by_compiled_code, ScaleTracker.follow),
-        (by_numpy, ScaleTracker.follow),
-        (by_numpy, Tracker.follow),  # row after row
-    ):
-        tracker = how.tracker(len(lengths))
-        with way():
-            found.append((*follow(tracker, *rows, LEVELS), tracker.state()))
+    for follow in (follow_compiled, ScaleTracker.follow, Tracker.follow):  # the last one row after row
+        tracker: Any = how.tracker(len(lengths))
+        found.append((*follow(tracker, *rows, LEVELS), tracker.state()))
     alike(found[0], found[2])
     alike(found[1], found[2])
 
@@ -96,8 +97,7 @@ def test_a_missing_error_changes_nothing() -> None:
     how, (hidden, errors, starts) = error_scale(3, 1), rows_of([30], 3, 1.0, None, 1)
     tracker = how.tracker(1)
     before = tracker.state()
-    with by_compiled_code():
-        tracker.follow(hidden, errors, starts, LEVELS)
+    follow_compiled(tracker, hidden, errors, starts, LEVELS)
     np.testing.assert_array_equal(tracker.state(), before)
 
 
@@ -108,15 +108,14 @@ def test_rows_in_parts_go_on_where_they_were_in_any_layout_and_compile_nothing_a
     weights.flags.writeable = False
     read_only = ErrorScale(weights=weights, unit=how.unit, quantiles=how.quantiles, largest=how.largest)
     live = read_only.tracker(2)
-    with by_compiled_code():
-        whole = tracker.follow(hidden, errors, starts, LEVELS)
-        forms = n_forms(tracked_rows)
-        for first, last in pairwise([0, 1, 1, 20, 50]):
-            rows = np.concatenate([np.arange(first, last), 50 + np.arange(first, last)])
-            layers = np.asfortranarray(hidden[rows])
-            part = live.follow(layers, errors[rows], np.array([0, 1, 2]) * (last - first), LEVELS)
-            for one, other in zip(part, whole, strict=True):
-                np.testing.assert_array_equal(one, other[rows])
+    whole = follow_compiled(tracker, hidden, errors, starts, LEVELS)
+    forms = n_forms(tracked_rows)
+    for first, last in pairwise([0, 1, 1, 20, 50]):
+        rows = np.concatenate([np.arange(first, last), 50 + np.arange(first, last)])
+        layers = np.asfortranarray(hidden[rows])
+        part = follow_compiled(live, layers, errors[rows], np.array([0, 1, 2]) * (last - first), LEVELS)
+        for one, other in zip(part, whole, strict=True):
+            np.testing.assert_array_equal(one, other[rows])
     np.testing.assert_array_equal(live.state(), tracker.state())
     assert n_forms(tracked_rows) == forms == 1
 
@@ -126,7 +125,6 @@ def test_bounds_cover_as_promised() -> None:
     hidden, errors = np.ones((6000, 2), np.float32), draw.standard_t(4, size=6000)
     errors[3000:] *= 5
     how = ErrorScale.fit(CalibrationRows(hidden[:1000], errors[:1000], np.array([0, 1000])))
-    with by_compiled_code():
-        below, above = how.tracker(1).follow(hidden, errors, np.array([0, 6000]), LEVELS)
+    below, above = follow_compiled(how.tracker(1), hidden, errors, np.array([0, 6000]), LEVELS)
     covered: DoubleArray = ((below <= errors[:, None]) & (errors[:, None] <= above)).mean(axis=0)
     np.testing.assert_allclose(covered, LEVELS, atol=0.01)
