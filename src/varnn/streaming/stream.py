@@ -157,8 +157,9 @@ class Stream:
         float or array of shape (n,)
             In the target's units; with ``interval`` an :class:`~varnn.model.intervals.Interval`.
         """
-        levels, several = levels_of(interval)
-        if levels:
+        levels, several = (), False
+        if interval is not None:
+            levels, several = levels_of(interval)
             known_calibrator(self.model.calibrator)
         when = None if time is None else later_than(self.last_time, time)
         if not self._acquire(False):  # not `with self._guard`: that takes four times as long
