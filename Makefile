@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types imports unit docs format lock clean reproduce bench-peers
+.PHONY: demo test lint types imports unit docs format lock clean reproduce bench bench-peers
 
 demo: .venv/installed
 	$(BIN)/varnn demo --output report.html
@@ -29,13 +29,28 @@ unit: .venv/installed
 docs: .venv/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-# Speed against every named peer, Keras and onnxruntime included, in an environment of its own.
-PEERS := .venv-peers/bin
+# What the default costs beside the peers that are installed; BEFORE=folder also fits the default of that checkout.
 RESULTS := benchmarks/results
+OF_DEFAULT := stream-default stream-command fleet backtest fit-default growth-default
+OF_NETWORK := train score stream growth
+PAGE = page $(foreach one,$(OF_DEFAULT) $(OF_NETWORK),$(RESULTS)/$(one).json) -o docs/performance.md
+define bench_default
+	for one in stream-default fleet backtest; do $(1) -m benchmarks $$one --threads 1,2 --json $(RESULTS)/$$one.json || exit 1; done
+	$(1) -m benchmarks stream-command --json $(RESULTS)/stream-command.json
+	$(1) -m benchmarks fit-default $(if $(BEFORE),--before $(BEFORE)) --json $(RESULTS)/fit-default.json
+	$(1) -m benchmarks growth-default --json $(RESULTS)/growth-default.json
+endef
+bench: .venv/installed
+	$(call bench_default,$(BIN)/python)
+	$(BIN)/python -m benchmarks $(PAGE)
+
+# Against every named peer, Keras and neuralforecast included, in an environment of its own; the network alone, too.
+PEERS := .venv-peers/bin
 bench-peers: .venv-peers/installed
+	$(call bench_default,$(PEERS)/python)
 	for one in train score stream; do $(PEERS)/python -m benchmarks $$one --threads 1,2 --json $(RESULTS)/$$one.json || exit 1; done
 	$(PEERS)/python -m benchmarks growth --json $(RESULTS)/growth.json
-	$(PEERS)/python -m benchmarks page $(foreach one,train score stream growth,$(RESULTS)/$(one).json) -o docs/performance.md
+	$(PEERS)/python -m benchmarks $(PAGE)
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .
@@ -50,7 +65,7 @@ format: .venv/installed
 .venv-peers/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv-peers
 	$(PEERS)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock \
-		tensorflow-cpu==2.21.0
+		tensorflow-cpu==2.21.0 neuralforecast==3.3.0
 	$(PEERS)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 

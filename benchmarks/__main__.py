@@ -6,6 +6,7 @@ import typer
 
 from benchmarks.commands import (
     ablation,
+    cost,
     coverage,
     fuzz,
     glitches,
@@ -29,6 +30,12 @@ def _bench() -> None:
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
+    "stream-default": cost.stream_default,
+    "stream-command": cost.stream_command,
+    "fleet": cost.fleet,
+    "backtest": cost.backtest,
+    "fit-default": cost.fit_default,
+    "growth-default": cost.growth_default,
     "train": speed.train,
     "score": speed.score,
     "stream": speed.stream,

@@ -33,7 +33,7 @@ THREAD_SETTINGS = (
 
 
 def run_module(
-    name: str, *arguments: str, environment: Mapping[str, str] | None = None
+    name: str, *arguments: str, environment: Mapping[str, str] | None = None, ahead: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run ``python -m name`` of the benches in a fresh process, wherever this one works.
 
@@ -45,6 +45,8 @@ def run_module(
         The words after it.
     environment
         Variables of its environment, beside those of this process.
+    ahead
+        Folder to import from before any other, such as the ``src`` of another checkout.
 
     Examples
     --------
@@ -53,15 +55,17 @@ def run_module(
     """
     # -P keeps the working directory, and what happens to be called `benchmarks` there, off the path.
     command = [sys.executable, "-P", "-m", name, *arguments]
-    path = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    first = [] if ahead is None else [str(ahead)]
+    path = os.pathsep.join([*first, str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     whole = {**os.environ, **(environment or {}), "PYTHONPATH": path}
     return subprocess.run(command, env=whole, capture_output=True, text=True, errors="replace")
 
 
-def call(function: str, *, threads: int, **arguments: Any) -> Any:
+def call(function: str, ahead: Path | None = None, /, *, threads: int, **arguments: Any) -> Any:
     """Call ``"module:function"`` in a fresh process that has so many threads; give its JSON answer.
 
-    The function is told the number of threads, next to its other arguments.
+    The function is told the number of threads, next to its other arguments. ``ahead`` is a folder that is
+    imported from before any other.
 
     Examples
     --------
@@ -74,7 +78,9 @@ def call(function: str, *, threads: int, **arguments: Any) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         asked = json.dumps({"threads": threads} | arguments)
-        done = run_module("benchmarks.fresh", function, asked, str(answer), environment=environment)
+        done = run_module(
+            "benchmarks.fresh", function, asked, str(answer), environment=environment, ahead=ahead
+        )
         if done.returncode != 0:
             last = " ".join(done.stderr.strip().splitlines()[-1:]).rstrip(".")
             raise VarnnError(

@@ -14,7 +14,17 @@ from varnn.errors import DataError
 from varnn.report.provenance import provenance
 
 FORMAT = 1
-PEERS = ("numba", "lightgbm", "tensorflow-cpu", "tensorflow", "keras", "river", "statsmodels", "onnxruntime")
+PEERS = (
+    "numba",
+    "lightgbm",
+    "tensorflow-cpu",
+    "tensorflow",
+    "keras",
+    "river",
+    "statsmodels",
+    "onnxruntime",
+    "neuralforecast",
+)
 Row: TypeAlias = dict[str, str | float | None]
 
 

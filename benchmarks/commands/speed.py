@@ -1,22 +1,13 @@
-"""``python -m benchmarks train``, ``score``, ``stream``, ``growth`` and ``all``: speed beside named peers."""
+"""``python -m benchmarks train``, ``score``, ``stream``, ``growth`` and ``all``: the network beside peers."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from benchmarks.commands.options import Json, kept_in, words_for
-from varnn.cli.terminal import console
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from benchmarks.record import Measured
-
-Rounds = Annotated[int, typer.Option(help="Interleaved rounds.", min=1)]
-Threads = Annotated[str, typer.Option(help="Threads of each contender; several numbers as 1,2.")]
+from benchmarks.commands.options import Json
+from benchmarks.commands.running import Rounds, Threads, run_all, thread_counts
 
 
 def train(rounds: Rounds = 9, threads: Threads = "1", json_path: Json = None) -> None:
@@ -40,7 +31,7 @@ def growth(threads: Threads = "1", json_path: Json = None) -> None:
 
 
 def everything(rounds: Rounds = 9, threads: Threads = "1", json_path: Json = None) -> None:
-    """Make all measurements."""
+    """Make all measurements of the network alone."""
     from benchmarks.speed.plan import BENCHES
 
     _measure(BENCHES, rounds, threads, json_path)
@@ -58,47 +49,7 @@ def page(
 
 
 def _measure(benches: Sequence[str], rounds: int, threads: str, json_path: Path | None) -> None:
-    from benchmarks.record import save
     from benchmarks.speed.plan import plan
 
-    runs = [run for bench in benches for run in plan(bench, threads=_counts(threads), rounds=rounds)]
-    command = " ".join(["python -m benchmarks", *sys.argv[1:]])
-    words, waiting = words_for(json_path), console(stderr=True)
-    measured = []
-    with kept_in(json_path) as kept:
-        for run in runs:
-            with waiting.status(f"measuring {run.title}"):
-                measured.append(run.measure())
-            _show(words, measured[-1])
-            if kept is not None:  # after each, so that an interrupted run leaves what it has
-                save(kept, measured, command, complete=len(measured) == len(runs))
-
-
-def _counts(threads: str) -> list[int]:
-    from varnn.errors import ConfigError
-
-    try:
-        counts = [int(one) for one in threads.split(",")]
-    except ValueError:
-        counts = [0]
-    if min(counts) < 1:
-        raise ConfigError(f"--threads must be whole numbers from 1, separated by commas; got {threads!r}.")
-    return counts
-
-
-def _show(words: "Console", measured: "Measured") -> None:
-    from rich.table import Table
-
-    from benchmarks.record import shown
-
-    many = "one thread" if measured.threads == 1 else f"{measured.threads} threads"
-    table = Table(title=f"{measured.title} ({many})", title_justify="left")
-    for number, column in enumerate(measured.rows[0]):
-        table.add_column(column, justify="right" if number else "left")
-    for row in measured.rows:
-        table.add_row(*(shown(figure) for figure in row.values()))
-    words.print(table)
-    for check in measured.checks:
-        words.print(f"checked: {check}")
-    for name in measured.absent:
-        words.print(f"not installed, so not measured: {name}")
+    counts = thread_counts(threads)
+    run_all([run for bench in benches for run in plan(bench, threads=counts, rounds=rounds)], json_path)

@@ -81,7 +81,7 @@ def write_sources(folder: Path) -> list[str]:
     panel = Panel.from_arrays(X, y, series=["a"] * 180 + ["b"] * 180, time=np.tile(hours, 2))
     small: dict[str, Any] = {"epochs": 1, "hidden_size": 6, "ensemble": 2, "details": Details(memory_size=4)}
     models = {
-        "default": VARNNRegressor(**small),
+        "default": VARNNRegressor(**small | {"details": Details(memory_size=4, context="series")}),
         "far": VARNNRegressor(**small, horizon=3, known_inputs=["x1"], calendar=["day"]),
         "paper": VARNNRegressor.paper("ARM", hidden_size=6, epochs=1),
         "peers": VARNNRegressor(**small, peers=True),

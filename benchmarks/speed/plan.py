@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks import fresh
+from benchmarks.cost.growth import GROWN
 from benchmarks.record import Measured
 from benchmarks.speed.train import CASES
 
-BENCHES = ("train", "score", "stream", "growth")
+BENCHES = ("train", "score", "stream", "growth")  # of the paper's network alone
+DEFAULT_BENCHES = ("stream-default", "stream-command", "fleet", "backtest", "fit-default", "growth-default")
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,8 @@ class Run:
         return Measured(**fresh.call(self.function, threads=self.threads, **self.arguments))
 
 
-def plan(bench: str, *, threads: Sequence[int], rounds: int) -> Iterator[Run]:
-    """List the measurements of ``"train"``, ``"score"``, ``"stream"`` or ``"growth"``.
+def plan(bench: str, *, threads: Sequence[int], rounds: int, **changes: Any) -> Iterator[Run]:
+    """List the measurements of one of `BENCHES` or `DEFAULT_BENCHES`.
 
     Parameters
     ----------
@@ -36,6 +38,8 @@ def plan(bench: str, *, threads: Sequence[int], rounds: int) -> Iterator[Run]:
         Numbers of threads to measure with, each in turn.
     rounds
         Interleaved rounds; the long measurements make fewer, at most three.
+    changes
+        Arguments of every measurement, instead of those here.
 
     Examples
     --------
@@ -46,17 +50,28 @@ def plan(bench: str, *, threads: Sequence[int], rounds: int) -> Iterator[Run]:
     steps = {"rounds": rounds, "calls": 10}
     listed: dict[str, list[tuple[str, str, dict[str, Any]]]] = {
         "train": [
-            *((case, "train:measure", {"name": case, **steps}) for case in CASES),
-            ("train fit", "train:measure_fit", {"rounds": few}),
+            *((case, "speed.train:measure", {"name": case, **steps}) for case in CASES),
+            ("train fit", "speed.train:measure_fit", {"rounds": few}),
         ],
-        "score": [("score", "score:measure", {"rounds": few})],
+        "score": [("score", "speed.score:measure", {"rounds": few})],
         "stream": [
-            ("stream", "stream:measure", {"rounds": rounds, "calls": 100}),
-            ("stream fleet", "stream:measure_fleet", {"rounds": rounds, "calls": 5}),
+            ("stream", "speed.stream:measure", {"rounds": rounds, "calls": 100}),
+            ("stream fleet", "speed.stream:measure_fleet", {"rounds": rounds, "calls": 5}),
         ],
-        "growth": [("growth", "growth:measure", {}), ("growth Beijing", "growth:measure_beijing", {})],
+        "stream-default": [("stream-default", "cost.stream:measure", {"rounds": rounds, "calls": 100})],
+        "stream-command": [("stream-command", "cost.command:measure", {"rounds": few})],
+        "fleet": [("fleet", "cost.fleet:measure", {"rounds": few, "calls": 3})],
+        "backtest": [("backtest", "cost.backtest:measure", {"rounds": few})],
+        "fit-default": [("fit-default", "cost.fit:measure", {"rounds": few})],
+        "growth-default": [
+            (f"growth-default {size}", "cost.growth:measure", {"size": size}) for size in GROWN
+        ],
+        "growth": [
+            ("growth", "speed.growth:measure", {}),
+            ("growth Beijing", "speed.growth:measure_beijing", {}),
+        ],
     }
     for count in threads:
         for title, function, arguments in listed[bench]:
             many = f"{count} thread{'s' if count > 1 else ''}"
-            yield Run(f"{title}, {many}", f"benchmarks.speed.{function}", arguments, count)
+            yield Run(f"{title}, {many}", f"benchmarks.{function}", arguments | changes, count)

@@ -22,7 +22,9 @@ from benchmarks.speed.train_case import Case
 from varnn.errors import DataError, VarnnError
 
 ROOT = Path(__file__).parents[2]
-COMMITTED = sorted(ROOT / "benchmarks" / "results" / f"{bench}.json" for bench in plan.BENCHES)
+RESULTS = ROOT / "benchmarks" / "results"
+COMMITTED = [RESULTS / f"{bench}.json" for bench in plan.BENCHES]
+COMMITTED += [path for bench in plan.DEFAULT_BENCHES if (path := RESULTS / f"{bench}.json").exists()]
 
 
 @pytest.fixture(autouse=True)
@@ -268,7 +270,8 @@ def test_a_page_tells_figures_verdicts_and_who_was_absent(tmp_path: Path) -> Non
     save(tmp_path / "a.json", [TABLE], "python -m benchmarks train")
     text = page.page([tmp_path / "a.json"])
     assert "| varnn reference | 1,230 | 2 |" in text
-    assert "| RM: fused against the reference engine | 3.5 | 5 | 2 | not met |" in text
+    assert "RM: fused against the reference engine, 3.5 times (measured: 2)" in text
+    assert "| RM: fused against torch LSTM | 9 | 15 | - | not measured |" in text
     assert "Not installed, so not measured: Keras." in text
     assert "`python -m benchmarks train`\n" in text
     save(tmp_path / "a.json", [TABLE], "python -m benchmarks train", complete=False)
@@ -286,10 +289,13 @@ def test_the_committed_page_is_what_the_committed_figures_give() -> None:
 
 def test_every_target_has_a_committed_figure() -> None:
     measured = [table for path in COMMITTED for table in read(path).measured]
-    assert [target.what for target in TARGETS if target.find(measured, 1) is None] == []
+    names = {table.name for table in measured}
+    assert {"train RM", "score", "stream", "growth Beijing"} <= names
+    judged = [target for target in TARGETS if target.table in names]
+    assert [target.what for target in judged if target.find(measured, target.threads) is None] == []
 
 
-@pytest.mark.parametrize("bench", plan.BENCHES)
+@pytest.mark.parametrize("bench", [*plan.BENCHES, *plan.DEFAULT_BENCHES])
 def test_every_measurement_of_the_plan_exists(bench: str) -> None:
     import importlib
     import inspect

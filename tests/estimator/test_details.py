@@ -24,7 +24,7 @@ def test_the_published_details_are_changed_by_name_alone() -> None:
 
 def test_details_are_parameters_whether_given_or_not() -> None:
     for model in (VARNNRegressor(), VARNNRegressor(details=Details())):
-        assert model.get_params()["details__patience"] == 8
+        assert model.get_params()["details__patience"] == 5
         assert clone(model).set_params(details__patience=3).settings().patience == 3
 
 

@@ -1,20 +1,23 @@
 """What validation rows decide after training, gone through some rows at a time."""
 
 import weakref
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.cases import random_panel
-from varnn import Panel, VARNNRegressor
+from varnn import Panel, VARNNRegressor, datasets
 from varnn.data.chunks import chunks
-from varnn.data.context import preceded
+from varnn.data.context import own_rows, preceded
 from varnn.data.preparation import split_in_time
 from varnn.fitting import _validation, horizon, one_step
 from varnn.fitting._validation import Review
 from varnn.model import prediction
-from varnn.model.intervals import ErrorScale
+from varnn.model.intervals import CalibrationRows, ErrorScale
+from varnn.network.cell import Weights
+from varnn.network.scoring import score
 
 PANEL = random_panel([500, 340], missing=0.1, seed=3)
 SETTINGS: dict[str, Any] = {"epochs": 2, "hidden_size": 6, "ensemble": 2, "window": 5, "refit": False}
@@ -100,3 +103,58 @@ def test_prepared_rows_are_let_go_before_the_last_choices(task: Any, monkeypatch
     assert left
     assert prepared
     assert all(one is None for one in left[0])
+
+
+def test_training_rows_are_looked_at_once_for_the_error_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refit carries the scale over from what its fit saw, to what the new network shows on all rows."""
+    looked_at: list[Any] = []
+    carried: list[Any] = []
+    look, carry_over = _validation.seen_by_calibrator, ErrorScale.refitted
+
+    def noted(fitted: Any, panel: Panel) -> CalibrationRows:
+        found = look(fitted, panel)
+        looked_at.append((len(panel), found))
+        return found
+
+    def checked(self: ErrorScale, before: CalibrationRows, after: CalibrationRows) -> ErrorScale:
+        carried.extend([before, after])
+        return carry_over(self, before, after)
+
+    for module in (_validation, one_step):
+        monkeypatch.setattr(module, "seen_by_calibrator", noted)
+    monkeypatch.setattr(ErrorScale, "refitted", checked)
+    VARNNRegressor(**(SETTINGS | {"refit": True})).fit(PANEL)
+    (fewer, before), (rows, after) = looked_at
+    assert fewer < rows == len(PANEL)
+    assert carried[0] is before
+    assert carried[1] is after
+
+
+def test_what_the_error_scale_sees_of_training_rows_are_the_networks_own_errors(
+    model: VARNNRegressor,
+) -> None:
+    fitted = model.fitted_
+    assert fitted.experts is not None
+    hidden, errors, starts = _validation.seen_by_calibrator(fitted, PANEL)
+    alone = prediction.predict(replace(fitted, experts=None), PANEL, resume=False)
+    np.testing.assert_allclose(errors, PANEL.target - alone, rtol=1e-9)
+    assert hidden.shape == (len(PANEL), 6)
+    assert starts.tolist() == PANEL.starts.tolist()
+
+
+def test_candidates_are_compared_by_the_error_on_rows() -> None:
+    """Epochs are chosen on windows as of training; here each row is predicted from its own window."""
+    panel = datasets.load("synthetic", kind="regimes", rows=900, seed=2)
+    times = np.datetime64("2026-01-01") + np.arange(900) * np.timedelta64(1, "h")
+    panel = replace(panel, time=times)
+    fitted = VARNNRegressor(**SETTINGS, random_state=3).fit(panel).fitted_
+    found = fitted.training.candidates
+    assert len(found) > 1
+    training, validation = split_in_time(panel, 0.8, 0.2)
+    joined, own = preceded(validation, training, fitted.pipeline.reach)
+    prepared = own_rows(fitted.pipeline.rows(joined), own)
+    first = Weights(**{name: matrix[:1] for name, matrix in fitted.weights.as_dict().items()})
+    rows = (prepared.inputs, prepared.target, prepared.first_rows)
+    scores = score(fitted.architecture, first, *rows, fitted.window).predictions[0]
+    error = np.mean(np.square(prepared.target - scores, dtype=np.float64)[fitted.window - 1 :])
+    assert min(found.values()) == pytest.approx(error * fitted.pipeline.scaling.target_scale**2, rel=1e-5)

@@ -20,6 +20,7 @@ from varnn.network.engines.engine import Task, pack, unpack
 from varnn.network.engines.fused import FusedEngine
 from varnn.network.engines.reference import ReferenceEngine
 from varnn.network.engines.registry import make_engine
+from varnn.network.engines.unrolled import UnrolledEngine
 
 CELL = Architecture.of("RM", n_inputs=3, hidden_size=8, memory_size=6)
 
@@ -99,7 +100,7 @@ def test_inputs_that_are_a_view_of_another_table() -> None:
 
 def test_auto_takes_the_compiled_engine_where_it_can() -> None:
     """Whoever adds a field to the cell sees here which engines do not name it yet."""
-    for variant, expected in (("RM", CompiledEngine), ("ARM", FusedEngine), ("RM+AM", FusedEngine)):
+    for variant, expected in (("RM", CompiledEngine), ("ARM", FusedEngine), ("RM+AM", UnrolledEngine)):
         cell = Architecture.of(variant, n_inputs=3)  # type: ignore[arg-type]
         assert type(make_engine("auto", Task(cell, *rows(), window=4))) is expected
     tanh = Architecture.of("RM", n_inputs=3, memory_activation="tanh")

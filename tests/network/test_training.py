@@ -11,22 +11,30 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tests.cases import random_panel
+from tests.cases import random_panel, random_weights
 from varnn import Details, VARNNRegressor
+from varnn.data.panel import Panel
 from varnn.data.preparation import Scaling, split_in_time
+from varnn.data.windows import loss_window_ends
 from varnn.errors import ConfigError, DataError, TrainingError
 from varnn.network.cell import Architecture
+from varnn.network.engines._workspace import count_weights
+from varnn.network.engines.engine import Task, pack
+from varnn.network.engines.reference import ReferenceEngine
 from varnn.network.training import (
     Epoch,
     Member,
     TrainConfig,
     Trained,
+    error_on_rows,
     one_thread,
     pick_device,
     train,
     train_members,
     train_together,
 )
+from varnn.network.training import validation as validation_module
+from varnn.network.training.validation import LossOfRows, LossOfWindows, validation_loss_of
 
 
 def fit(
@@ -172,7 +180,8 @@ def test_members_in_one_batch_equal_members_alone(loss_rows: int) -> None:
         assert len(member.history) == len(alone.history)
         assert member.best_epoch == alone.best_epoch
         np.testing.assert_allclose(member.weights.fusion, alone.weights.fusion, rtol=1e-2, atol=2e-3)
-        np.testing.assert_allclose(member.validation_loss, alone.validation_loss, rtol=1e-3)
+        losses, expected = ([line["validation_loss"] for line in one.history] for one in (member, alone))
+        np.testing.assert_allclose(losses, expected, rtol=1e-3)
 
 
 def test_a_member_that_fails_stops_the_others() -> None:
@@ -250,3 +259,57 @@ def test_a_validation_loss_that_is_never_finite_is_said() -> None:
         VARNNRegressor(learning_rate=1e6, epochs=1, ensemble=1, details=Details(gradient_clip=None)).fit(
             X, X[:, 0]
         )
+
+
+# The error on validation rows.
+
+
+def windows_of(panel: Panel, loss_rows: int) -> tuple[Architecture, LossOfWindows, TrainConfig]:
+    cell = Architecture.of("ARM+AM", n_inputs=3, hidden_size=8, memory_size=5)
+    config = TrainConfig(window=6, loss_rows=loss_rows)
+    found = validation_loss_of(cell, panel, config, torch.device("cpu"))
+    assert isinstance(found, LossOfWindows)
+    return cell, found, config
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2, 0.9])
+@pytest.mark.parametrize("at_once", [1024, 7])
+def test_with_several_loss_rows_the_validation_loss_is_the_training_loss(
+    missing: float, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(validation_module, "_WINDOWS_AT_ONCE", at_once)
+    panel = random_panel([100, 40, 3], missing=missing, seed=4)
+    cell, loss, config = windows_of(panel, 3)
+    flats = torch.tensor(np.stack([pack(random_weights(cell, seed)) for seed in (1, 2)]))
+    ends = torch.tensor(loss_window_ends(panel, config.window, config.loss_rows, 0))
+    rows = (torch.from_numpy(panel.inputs), torch.from_numpy(panel.target))
+    reference = ReferenceEngine(Task(cell, *rows, config.window, config.loss_rows))
+    expected = [float(reference.loss(flat, ends)) for flat in flats]
+    assert loss(flats) == pytest.approx(expected, rel=1e-5)
+    assert loss(flats[1]) == pytest.approx(expected[1:], rel=1e-5)
+
+
+def test_with_one_loss_row_it_is_the_error_on_rows() -> None:
+    panel = random_panel([90, 40], missing=0.1, seed=4)
+    cell = Architecture.of("ARM+AM", n_inputs=3, hidden_size=8, memory_size=5)
+    weights = random_weights(cell, 1, np.float32)
+    loss = validation_loss_of(cell, panel, TrainConfig(window=6), torch.device("cpu"))
+    found = error_on_rows(cell, weights, panel, 6)
+    assert loss(torch.tensor(pack(weights))) == [found]
+    several = windows_of(panel, 3)[1](torch.tensor(pack(weights)))
+    assert several != [found]
+    assert several == pytest.approx([found], rel=0.5)  # of other contexts, and of the same rows
+
+
+def test_predictions_that_are_no_numbers_are_not_taken_for_missing_labels() -> None:
+    cell, loss, _ = windows_of(random_panel([60], missing=0.2), 3)
+    flat = torch.full((count_weights(cell),), torch.nan)
+    assert math.isnan(loss(flat)[0])
+
+
+def test_rows_too_few_for_a_window_are_validated_one_by_one() -> None:
+    cell = Architecture.of("ARM+AM", n_inputs=3, hidden_size=8, memory_size=5)
+    config = TrainConfig(window=6, loss_rows=3)
+    loss = validation_loss_of(cell, random_panel([5, 4]), config, torch.device("cpu"))
+    assert isinstance(loss, LossOfRows)
+    assert math.isfinite(loss(torch.tensor(pack(random_weights(cell, 1, np.float32))))[0])

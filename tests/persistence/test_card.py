@@ -2,8 +2,10 @@
 
 import json
 import struct
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +47,7 @@ def test_the_card_says_what_a_user_asks_first(model: VARNNRegressor, path: Path)
         "Trained on 200 rows of 1 series. Rows given: 2026-01-01 to 2026-01-02T09:10.",
         f"this model {errors['model'] ** 0.5:.4g}, persistence {errors['persistence'] ** 0.5:.4g}, "
         f"its linear part alone {errors['linear part'] ** 0.5:.4g}.",
-        "window of 24 rows, 8 hidden units, memory of 48, 2 members.\n",
+        "windows of 24 rows; 8 hidden units, memory of 48, 2 members.\n",
         "Goes on learning as labels arrive, each series by itself: linear part and readout, and how much "
         "each of 6 experts counts (most at first: ",
         "Limits: one step ahead",
@@ -130,6 +132,25 @@ def test_seasons_are_named_in_rows_and_in_words(seasonal: VARNNRegressor) -> Non
     assert f"seasonal persistence {errors['seasonal persistence'] ** 0.5:.4g}" in text
     timeless = replace(fitted, last_rows={n: replace(one, time=None) for n, one in fitted.last_rows.items()})
     assert "24 rows" in timeless.seasons  # of which nobody knows how long they are
+
+
+@pytest.mark.parametrize(
+    "context, words",
+    [
+        ("series", "state carried through the series, trained on windows of 24 rows"),
+        ("window", "windows of 24 rows"),
+    ],
+)
+def test_card_and_inspect_say_what_rows_are_predicted_from(
+    context: Any, words: str, model: VARNNRegressor, tmp_path: Path
+) -> None:
+    path, other = tmp_path / "m.varnn", copy(model)
+    other.fitted_ = replace(model.fitted_, context=context, state_limit=100.0)
+    other.save(path)
+    assert f"\nNetwork: {words}; 8 hidden units" in model_file.read_card(path)
+    facts = json.loads(CliRunner().invoke(app, ["inspect", str(path), "--json"]).output)
+    assert facts["predicts from"] == words
+    assert "windows of 1 row" in replace(other.fitted_, window=1).context_in_words
 
 
 def test_inspect_lists_seasons_and_experts(seasonal: VARNNRegressor, tmp_path: Path) -> None:

@@ -68,6 +68,13 @@ def first(name: str, value: float) -> Change:
     return lambda arrays, _: arrays[name].reshape(-1).__setitem__(0, value)
 
 
+def lost(gain: Any) -> Any:
+    """Give a matrix with an upper factor in double precision, but without the lower one, which is taken."""
+    made = np.eye(len(gain))
+    made[:2, :2] = [[2.0**14 + 2.0**-38, 2.0**-13], [2.0**-13, 2.0**-40]]
+    return made
+
+
 MODELS: dict[str, tuple[str, Change, str]] = {
     "a window of a million": (
         "far model",
@@ -126,11 +133,49 @@ MODELS: dict[str, tuple[str, Change, str]] = {
         lambda arrays, _: [arrays[f"weights.{name}"].fill(9e8) for name in ("carry", "error")],
         "grows beyond all bounds",
     ),
+    "a context that is none": ("default model", put("context", "all"), "'context' in its header must be one"),
+    "a context of no words": ("default model", put("context", None), "'context'"),
+    "a limit below zero": ("default model", put("state_limit", -1.0), "'state_limit' in its header must be"),
+    "a limit of nothing": ("default model", put("state_limit", 0), "'state_limit'"),
+    "a limit of words": ("default model", put("state_limit", "10"), "got '10'"),
+    "a limit without end": ("default model", put("state_limit", 1e20), "at most 1e\\+19"),
+    "NaN as limit": ("default model", put("state_limit", math.nan), "not a file of this library"),
+    "a state without a limit": ("default model", put("state_limit", None), "no 'state_limit' says"),
+    "a state whose limit is missing": (
+        "default model",
+        lambda _, header: header.pop("state_limit"),
+        "no 'state_limit' says",
+    ),
+    "a limit at which weights explode": (
+        "default model",
+        lambda arrays, header: [
+            header.update(state_limit=1e19),
+            *(arrays[f"weights.{name}"].fill(1e7) for name in ("fusion", "readout")),
+        ],
+        "a state as large as its limit",
+    ),
+    "a forecaster that carries a state": (
+        "far model",
+        lambda _, header: header["forecaster"].update(context="series", state_limit=10.0),
+        "forecasts are made from windows",
+    ),
     "a scale of nothing": ("far model", first("recipe.scaling.input_scale", 0.0), "input_scale"),
     "a scale below zero": ("far model", first("recipe.scaling.target_scale", -1.0), "target_scale"),
     "a gain that is not symmetric": (
         "far model",
         lambda arrays, _: arrays["experts.readout.gain"].__setitem__((0, 0, 1), 0.5),
+        "not the inverse of second moments",
+    ),
+    "a gain whose factor is lost to rounding": (
+        "default model",
+        lambda arrays, _: arrays["experts.linear.gain"].__setitem__(
+            0, lost(arrays["experts.linear.gain"][0])
+        ),
+        "not the inverse of second moments",
+    ),
+    "a gain without an inverse": (
+        "default model",
+        fill("experts.linear.gain", 1.0),
         "not the inverse of second moments",
     ),
     "a gain below zero": (
@@ -252,9 +297,10 @@ SNAPSHOTS: dict[str, tuple[str, Change, str]] = {
     "a monitor of NaN": ("default stream", fill("monitor", math.nan), "'monitor'"),
     "a memory of NaN": ("default stream", first("states", math.nan), "'states'"),
     "a memory beyond bounds": ("default stream", first("states", 1e30), "'states'"),
+    "a memory beyond its limit": ("default stream", first("states", 1e6), "'states'"),
     "a row that waits for infinity": ("default stream", first("pending", math.inf), "'pending'"),
     "sizes below zero": ("default stream", fill("tracker", -1.0), "'tracker'"),
-    "squares below zero": ("default stream", fill("experts", -1.0), "'experts'"),
+    "squares below zero": ("default stream", fill("learning", -1.0), "'learning'"),
     "neither seen nor unseen": ("default stream", fill("recipe", 0.5), "says neither yes nor no"),
     "rows observed below zero": ("default stream", fill("recipe", -1.0), "'recipe'"),
     "a time that is none": ("far stream", put("time", "soon"), "time must be a timestamp"),
@@ -289,6 +335,35 @@ def test_a_file_that_lies_is_refused_in_words_and_at_once(sources: dict[str, Sou
 def test_good_files_give_what_they_gave(sources: dict[str, Source]) -> None:
     for source in sources.values():
         assert source.read(changed(source, lambda *_: None)) == source.numbers
+
+
+def test_a_file_of_before_states_were_carried_predicts_from_windows(sources: dict[str, Source]) -> None:
+    source = sources["default model"]
+
+    def older(_: dict[str, Any], header: dict[str, Any]) -> None:
+        del header["context"], header["state_limit"]
+
+    blob = changed(source, older)
+    assert blob != source.blob and all(map(math.isfinite, source.read(blob)))
+    assert source.read(blob) != source.numbers
+
+
+@pytest.mark.parametrize("carry", [3.0, -3.0, 1e9])
+def test_a_state_that_runs_away_begins_anew_and_numbers_stay_finite(
+    sources: dict[str, Source], carry: float, tmp_path: Path
+) -> None:
+    """Whatever drives a state beyond its limit, a file that is taken predicts and streams finite numbers."""
+    source, path = sources["default model"], tmp_path / "wild.varnn"
+    path.write_bytes(changed(source, lambda arrays, _: arrays["weights.carry"].fill(carry)))
+    model = varnn.load(path)
+    assert model.fitted_.carried
+    X = np.random.default_rng(3).normal(size=(300, 2))
+    y = X[:, 0] + np.where(np.arange(300) % 50 == 7, 1e5, 0)
+    assert np.isfinite(model.predict(X, y)).all()
+    live = model.stream()
+    for x, label in zip(X, y, strict=True):
+        assert math.isfinite(live.predict(x))
+        live.observe(label)
 
 
 def test_a_snapshot_in_a_group_cannot_be_of_several_series(sources: dict[str, Source]) -> None:

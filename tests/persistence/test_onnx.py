@@ -56,7 +56,7 @@ class Session:
         return np.asarray(prediction)
 
 
-def assert_equal_to_a_stream(model: Fitted, panel: Panel) -> None:
+def assert_equal_to_a_stream(model: Fitted, panel: Panel) -> list[float]:
     """Compare to 1e-5 of the error scale of the predictions, however far from zero they are."""
     live, exported = Stream(model), Session(step.step(model))
     times: Any = [None] * len(panel) if panel.time is None else panel.time
@@ -67,6 +67,7 @@ def assert_equal_to_a_stream(model: Fitted, panel: Panel) -> None:
         live.observe(label)
         exported.labels = np.array([label])
     np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5 * float(np.std(wanted)))
+    return got
 
 
 def hours(first: str, rows: int) -> Any:
@@ -154,6 +155,50 @@ def test_the_model_of_the_paper_equals_its_stream(variant: Any, panel: Panel) ->
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_cell_equals_its_stream(case: Case, window: int, members: int) -> None:
     assert_equal_to_a_stream(fitted(case, window, members), random_panel([30], missing=0.3, seed=2))
+
+
+@pytest.mark.parametrize("limit", [np.inf, 0.7])
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_carried_state_equals_its_stream(case: Case, members: int, limit: float) -> None:
+    free = dataclasses.replace(fitted(case, 3, members), context="series")
+    model = dataclasses.replace(free, state_limit=limit)
+    panel = random_panel([60], missing=0.3, seed=2)
+    got = assert_equal_to_a_stream(model, panel)
+    np.testing.assert_allclose(got, predict(model, panel), rtol=1e-4, atol=1e-4)
+    begins_anew = not np.array_equal(predict(free, panel), predict(model, panel))
+    assert begins_anew == (limit < np.inf and case != Case("RM", "none"))
+
+
+@pytest.mark.parametrize("case", [Case("RM"), Case("ARM+AM", activation="tanh")], ids=str)
+def test_a_state_that_is_no_number_begins_anew_by_itself(case: Case) -> None:
+    model = dataclasses.replace(fitted(case, 3, members=2), context="series", state_limit=1e19)
+    exported, untouched = Session(step.step(model), 2), Session(step.step(model), 2)
+    X, y = random_panel([12], seed=5).inputs.reshape(6, 2, 3), np.linspace(0, 1, 12).reshape(6, 2)
+    for x, labels in zip(X[:5], y[:5], strict=True):
+        np.testing.assert_array_equal(exported.predict(x), untouched.predict(x))
+        exported.labels = untouched.labels = labels
+    for name in exported.states:
+        exported.states[name][1] = np.nan  # of the second series
+        untouched.states[name][1] = 0  # as of a series that begins, which
+    untouched.labels = np.array([y[4, 0], np.nan])  # has no label yet
+    np.testing.assert_array_equal(exported.predict(X[5]), untouched.predict(X[5]))
+
+
+@pytest.mark.parametrize("variant", ["RM", "ARM+AM"])
+@pytest.mark.parametrize("context", ["series", "window"])
+def test_the_default_by_what_rows_are_predicted_from(context: Any, variant: Any, panel: Panel) -> None:
+    small: dict[str, Any] = {"epochs": 1, "hidden_size": 8, "ensemble": 3}
+    fit = VARNNRegressor(variant, **small, details=Details(context=context)).fit
+    model = quick(fit(panel).fitted_)
+    assert model.carried == (context == "series")
+    assert_equal_to_a_stream(model, panel)
+    windows = [
+        one.type.tensor_type.shape.dim[2].dim_value
+        for one in step.step(model).graph.input
+        if one.name in ("memory", "expected", "activation")
+    ]
+    assert windows == [1 if model.carried else 23] * len(windows) and len(windows) >= 2
 
 
 @pytest.mark.parametrize("n_inputs", [0, 1])

@@ -117,6 +117,8 @@ def test_a_model_is_looked_at_closely() -> None:
     assert f"The coverage of 90 % intervals is {100 * covered.mean():.1f} %." in page
     assert "<dt>memory_size</dt><dd>5</dd>" in page
     assert "<dt>window used</dt><dd>24</dd>" in page
+    said = kept["ours"].fitted_.context_in_words
+    assert "windows of 24 rows" in said and f"<dt>rows are predicted from</dt><dd>{said}</dd>" in page
 
 
 def test_who_is_right_when_is_drawn_where_something_learns_on() -> None:

@@ -38,7 +38,7 @@ def fit(
     duplicates: DuplicatesOption = "error",
     variant: Annotated[str, typer.Option(help="RM, RM+AM, ARM or ARM+AM.")] = defaults.VARIANT,
     window: Annotated[
-        int | None, typer.Option(help="Rows one prediction sees; chosen if not given.", min=1)
+        int | None, typer.Option(help="Rows a window has in training; chosen if not given.", min=1)
     ] = None,
     hidden_size: Annotated[
         int, typer.Option(help="Width of the hidden layer.", min=1)

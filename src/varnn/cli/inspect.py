@@ -55,6 +55,7 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "inputs": list(fitted.input_names),
         "categories": {column: list(known) for column, known in fitted.categories.items()},
         "window": fitted.window,
+        "predicts from": fitted.context_in_words,
         "hidden": fitted.architecture.hidden_size,
         "memory": fitted.architecture.memory_size,
         "members": fitted.n_members,

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from varnn._types import DoubleArray, IntArray
 from varnn.data.panel import Panel
@@ -53,7 +54,9 @@ def exact_leak(panel: Panel) -> str | None:
     True
     """
     if panel not in _found:
-        relation = _relation(panel)
+        # The products are small: on a busy machine their threads would wait for each other.
+        with threadpool_limits(1, user_api="blas"):
+            relation = _relation(panel)
         _found[panel] = None if relation is None else _in_words(panel, relation)
     return _found[panel]
 

@@ -10,6 +10,7 @@ from varnn.data.leaks import exact_leak, tell_leaks
 from varnn.data.panel import Panel
 from varnn.data.preparation import split_in_time, with_learnt_inputs
 from varnn.errors import TrainingError, require
+from varnn.estimator import warm_up
 from varnn.estimator._reporting import reporter
 from varnn.estimator._settings import check_settings, checked_details
 from varnn.estimator.input import (
@@ -45,6 +46,7 @@ def fit_rows(
         require("lightgbm", extra="baselines", purpose="experts=('boosting',)")
     from varnn import fitting  # late: it imports torch
 
+    warm_up.begin()
     most = checked_details(estimator.details).max_rows
     panel = latest_rows(panel_of(estimator, X, y, series, fitting=True), most)
     held_out = estimator.validation_fraction if validation is None else 0.0

@@ -29,7 +29,7 @@ class Details:
         Windows in a batch; None is chosen for about a hundred steps an epoch.
     schedule : {"constant", "cosine"}, default="cosine"
         Of the learning rate; "cosine" goes down to zero.
-    patience : int or None, default=8
+    patience : int or None, default=5
         Epochs without a better validation loss after which training ends; None never ends early.
     weight_ema : float, default=0.99
         Decay of the exponential moving average of the weights, which is what is validated and kept. 0 keeps
@@ -49,7 +49,7 @@ class Details:
     max_rows : int or None, default=2_000_000
         Latest rows to learn from, about so many over all series: more would cost memory and time for
         little. None takes all of them.
-    engine : {"auto", "reference", "fused", "compiled"}, default="auto"
+    engine : {"auto", "reference", "fused", "unrolled", "compiled"}, default="auto"
         How gradients are computed: "auto" takes the fastest that handles the cell; "reference" is the
         readable one. They agree to rounding.
 
@@ -68,7 +68,7 @@ class Details:
     loss_rows: int | None = None
     batch_size: int | None = None
     schedule: Literal["constant", "cosine"] = "cosine"
-    patience: int | None = 8
+    patience: int | None = 5
     weight_ema: float = 0.99
     gradient_clip: float | None = 1.0
     context: Literal["auto", "series", "window"] = "auto"

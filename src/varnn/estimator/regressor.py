@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """One-step regression whose own recent errors are a learned memory.
 
-    At row t the model sees the inputs x_t, and inputs and labels of the ``window - 1`` rows before
-    it. It predicts those rows one by one, turns each error into a memory vector, and uses the last
-    memory to predict row t.
+    At row t the model sees the inputs x_t, and inputs and labels of the rows before it: it predicts them
+    one by one, turns each error into a memory vector, and uses the last memory to predict row t. It is
+    trained on windows of ``window`` rows.
 
     The prediction starts from a linear model of recent labels and inputs, and the network learns what
     that leaves (`linear=True`). Settings of None are chosen from the rows; see "What wins and why" in
@@ -61,7 +61,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     variant : {"RM", "RM+AM", "ARM", "ARM+AM"}, default="ARM+AM"
         ARM lets the memory accumulate errors, RM keeps the last one; +AM also hands on the hidden layer.
     window : int or None, default=None
-        Rows one prediction sees, itself included. None is 24, less where series are short.
+        Rows of a window in training, the last of them predicted. None is 24, less where series are short.
     hidden_size : int, default=64
         Width of the hidden layer.
     epochs : int or None, default=None

@@ -13,7 +13,7 @@ from varnn.fitting.settings import Settings
 from varnn.model.calendar import Cycle
 from varnn.model.pipeline import FeaturePipeline
 from varnn.network.cell import Architecture, Weights
-from varnn.network.training import Member, Trained
+from varnn.network.training import Member, Trained, error_on_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +34,12 @@ class Candidate:
         """What a member of an ensemble is trained from."""
         return Member(self.architecture, self.training, self.validation, seed)
 
-    def error(self, trained: Trained) -> float:
+    def error(self, trained: Trained, window: int) -> float:
         """Validation error in the target's units, which candidates with other scalings share."""
-        if not trained.history:  # it was not got to
+        if not trained.history or self.validation is None:  # it was not got to
             return math.inf
-        return trained.validation_loss * self.pipeline.scaling.target_scale**2
+        scaled = error_on_rows(self.architecture, trained.weights, self.validation, window)
+        return scaled * self.pipeline.scaling.target_scale**2
 
 
 def candidates(settings: Settings, training: Panel, validation: Panel | None) -> list[Candidate]:

@@ -45,14 +45,15 @@ def with_context(
     carried = with_limit(replace(fitted, context="series"), training)
     if wanted == "series" or validation is None or not carried.carried:
         return carried
-    rows, own = preceded(validation.latest(LATEST), training, fitted.reach)
+    # So many rows before that the state has left where it began, even if the validation rows are few.
+    rows, own = preceded(validation.latest(LATEST), training, carried.reach)
     errors = [_error(model, rows, own) for model in (carried, fitted)]
     if errors[0] <= TOLERATED * errors[1]:
         return carried
     logger.info(
-        "a state carried through the series is worse than windows on the validation rows, %.3g times their "
-        "error: rows are predicted from windows, which takes longer.",
-        errors[0] / errors[1],
+        "a state carried through the series is worse than windows on the validation rows, a mean squared "
+        "error of %.3g against %.3g: rows are predicted from windows, which takes longer.",
+        *errors,
     )
     return fitted
 

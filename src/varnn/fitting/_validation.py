@@ -86,22 +86,30 @@ class Review(NamedTuple):
 
 def choose_on_validation(
     fitted: Fitted, training: Panel, validation: Panel, calibrator: type[Calibrator] | None
-) -> Fitted:
-    """Choose the shrinkage, learn how large errors are, and note how the model does beside simple ones."""
+) -> tuple[Fitted, CalibrationRows | None]:
+    """Choose the shrinkage, learn how large errors are, and note how the model does beside simple ones.
+
+    With a calibrator, what it saw of the training rows is given too.
+    """
     review = Review.of(fitted, validation, 0 if calibrator is None else CHOSEN_ON, after=training)
     if fitted.pipeline.linear is not None:
         residuals = validation.target - review.linear_predictions
         fitted = replace(fitted, shrinkage=shrinkage_of(review.corrections, residuals))
+    earlier = None
     if calibrator is not None:
         earlier = seen_by_calibrator(fitted, training)
         fitted = replace(fitted, calibrator=calibrator.fit(review.seen(fitted.shrinkage), earlier))
     errors = _beside_simple_models(fitted, review, validation)
-    return replace(fitted, training=replace(fitted.training, validation=errors))
+    return replace(fitted, training=replace(fitted.training, validation=errors)), earlier
 
 
 def seen_by_calibrator(fitted: Fitted, panel: Panel) -> CalibrationRows:
-    """Hidden layers (N, K), errors (N,) and starts of a panel's latest rows."""
-    return Review.of(fitted, panel.latest(LATEST), LATEST).seen(fitted.shrinkage)
+    """Hidden layers (N, K), errors (N,) and starts of a panel's latest rows, which were trained on.
+
+    Errors are the network's own: they say as well as those of the experts, whom it takes long to follow,
+    which hidden units go with large ones.
+    """
+    return Review.of(replace(fitted, experts=None), panel.latest(LATEST), LATEST).seen(fitted.shrinkage)
 
 
 def _beside_simple_models(fitted: Fitted, review: Review, validation: Panel) -> dict[str, float]:

@@ -20,7 +20,7 @@ from varnn.fitting._validation import choose_on_validation, seen_by_calibrator
 from varnn.fitting.settings import Settings
 from varnn.model.experts import BOOSTING, FORGETTING
 from varnn.model.fitted import SETTLED, Fitted, last_rows_of
-from varnn.model.intervals import ErrorScale
+from varnn.model.intervals import CalibrationRows, ErrorScale
 from varnn.model.intervals.methods import method_of
 from varnn.network.training import Member, TrainConfig, Trained
 
@@ -48,14 +48,16 @@ class OneStep:
         self.settings, self.training, self.validation, self.rows = settings, training, validation, rows
         self.seed = seed
         self.config: TrainConfig = settings.config(training)
+        self._seen: CalibrationRows | None = None  # what the calibrator saw of the training rows
 
     def candidates(self) -> list[Candidate]:
         """What the network may see."""
         return candidates(self.settings, self.training, self.validation)
 
     def errors(self, candidates: Sequence[Candidate], firsts: Sequence[Trained]) -> list[float]:
-        """Validation losses, in the target's units."""
-        return [one.error(trained) for one, trained in zip(candidates, firsts, strict=True)]
+        """Validation errors, in the target's units."""
+        window = self.config.window
+        return [one.error(trained, window) for one, trained in zip(candidates, firsts, strict=True)]
 
     def assemble(self, candidate: Candidate, members: list[Trained]) -> Fitted:
         """Put the model together."""
@@ -92,7 +94,8 @@ class OneStep:
         if self.validation is None:
             return model
         calibrator = method_of(self.settings.intervals, ErrorScale)
-        return choose_on_validation(model, self.training, self.validation, calibrator)
+        model, self._seen = choose_on_validation(model, self.training, self.validation, calibrator)
+        return model
 
     def refit(self, model: Fitted, rows: Panel, epochs: list[int], seed: int, train: Train) -> Fitted:
         """Learn anew from other rows, in the form that was chosen."""
@@ -116,7 +119,7 @@ class OneStep:
         )
         again = with_limit(again, rows)
         again = relearn_experts(again, model, rows, seed=seed)
-        if model.calibrator is not None:
-            before, after = seen_by_calibrator(model, self.training), seen_by_calibrator(again, rows)
-            again = replace(again, calibrator=model.calibrator.refitted(before, after))
+        if model.calibrator is not None and self._seen is not None:
+            after = seen_by_calibrator(again, rows)
+            again = replace(again, calibrator=model.calibrator.refitted(self._seen, after))
         return again

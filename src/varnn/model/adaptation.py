@@ -31,7 +31,6 @@ References
 .. [3] B. Widrow and S. D. Stearns, "Adaptive Signal Processing", Prentice Hall, 1985.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,7 +40,6 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import BoolArray, DoubleArray, IntArray
-from varnn.network import compiled_code
 
 LEAST_FORGETTING = 0.9  # a memory of ten rows
 LEAK = 0.9998  # what was learnt from a row fades over five thousand
@@ -207,8 +205,9 @@ class Adapter:
         """Learn from the targets (n,) of the rows last corrected; NaN teaches nothing."""
         errors = targets[None, None] - self._outputs - self._corrections
         leak: Any = _LEAK
-        if math.isnan(targets.dot(targets)):  # one of them is: quicker than to look at each
-            known = ~np.isnan(targets)
+        unknown = np.isnan(targets)
+        if np.count_nonzero(unknown):
+            known = ~unknown
             if not known.any():
                 return
             errors, leak = np.where(known, errors, 0.0), np.where(known, LEAK, 1.0)[:, None]
@@ -322,34 +321,6 @@ def corrections(
             rows = starts[series, None] + first + np.arange(size)  # (n, B)
             added[:, rows] = adapter.follow(series, features(rows), outputs[:, rows], targets[rows])
     return added
-
-
-def corrections_compiled(
-    adapter: Adapter,
-    hidden: npt.NDArray[Any],
-    regressors: DoubleArray,
-    outputs: npt.NDArray[Any],
-    targets: npt.NDArray[Any],
-    starts: IntArray,
-) -> DoubleArray:
-    """Do the same by compiled code, whose features are hidden layers (E, N, K) and regressors (N, F)."""
-    from varnn.model._compiled_adaptation import adapted_rows
-
-    how, own = adapter.adaptation, adapter.adaptation.own
-    steps, labels = 1 - np.array(how.forgetting), targets.astype(np.float64)
-    added = np.empty((len(how.gain), len(targets), len(steps)))
-    common = np.column_stack([regressors, np.ones(len(targets))])[:, : how.gain.shape[1] - own]
-    common = common @ how.whitening[0, own:, own:]
-
-    def one(member: int) -> None:
-        change = np.ascontiguousarray(adapter.change[:, member].swapaxes(0, 1))
-        factor = np.ascontiguousarray(how.whitening[member].T)
-        rows = (hidden[member], regressors, common, outputs[member].astype(np.float64), labels, starts)
-        adapted_rows(*rows, factor, steps, how.bound, change, added[member])
-        adapter.change[:, member] = change.swapaxes(0, 1)
-
-    compiled_code.on_all_cores(one, range(len(added)))
-    return np.ascontiguousarray(added.mean(axis=0).T)
 
 
 def _times(matrices: DoubleArray, vectors: DoubleArray) -> DoubleArray:

@@ -37,12 +37,9 @@ References
 .. [3] M. Herbster and M. K. Warmuth, "Tracking the best expert", Machine Learning 32, 1998.
 """
 
-import math
-
 import numpy as np
 
 from varnn._types import DoubleArray, IntArray
-from varnn.network import compiled_code
 
 DISCOUNT = 0.998  # a row counts for a third after five hundred rows
 SHARED = 1e-4  # b: who was wrong for long can be believed again within a hundred rows
@@ -55,7 +52,7 @@ LEAST = 1e-12  # of the mean square at the start: errors never get smaller than 
 _DISCOUNT, _TRACKED, _NEW = np.array(DISCOUNT), np.array(TRACKED), np.array(1 - TRACKED)
 _JUMP, _HALF, _BACK = np.array(JUMP), np.array(0.5), np.array(BACK)
 _UPDATE = np.array([*DISCOUNT * np.eye(len(RATES)), RATES, -(RATES**2), np.full(len(RATES), KEPT)])
-_PLAIN = 500.0**2  # sum of squares of scores whose powers are finite
+_HIGH = np.array(500.0)  # a score whose power is finite
 
 
 def scale_column(experts: int) -> int:
@@ -91,11 +88,14 @@ class Aggregator:
         self.prior = prior
         self.scores = np.zeros((n_series, len(prior), len(RATES)))  # u
         self.scale = np.full(n_series, noise)  # mean square of errors lately
-        self._least = LEAST * noise
+        self.least = LEAST * noise
         self._prior, self._ones = prior[None], np.ones((len(prior), 1))
         self._from_first = np.eye(len(prior))
         self._from_first[0] -= 1  # what the others say, less what the first says
+        # [u r r^2 1]: one product with it is c u + h r - (h r)^2 + ln(1 - b).
         self._told = np.ones((n_series, len(prior), len(_UPDATE)))
+        self._told_scores = self._told[:, :, : len(RATES)]
+        self._told_regrets, self._told_squares = self._told[:, :, -3], self._told[:, :, -2]
         self._experts = np.zeros((n_series, len(prior)))
         self._combined = np.zeros(n_series)
         self._weights: DoubleArray | None = None  # of the scores; made when asked for
@@ -105,8 +105,7 @@ class Aggregator:
         """Weights of the next row: (n, K)."""
         if self._weights is None:
             scores = self.scores * _DISCOUNT
-            flat = scores.ravel()
-            if not flat.dot(flat) <= _PLAIN:  # so that no power is infinite
+            if np.count_nonzero(scores < _HIGH) < scores.size:  # so that no power is infinite
                 scores -= np.maximum.reduce(scores, axis=(1, 2), keepdims=True)
             found = np.exp(scores).dot(RATES) * self._prior
             self._weights = found / found.dot(self._ones)
@@ -123,11 +122,11 @@ class Aggregator:
         """Take in the labels (n,) of the rows last combined; NaN teaches nothing."""
         errors = labels - self._combined
         missing = None
-        if math.isnan(errors.dot(errors)):  # one of them is: quicker than to look at each
-            missing = np.isnan(errors)
-            if missing.all():
+        unknown = np.isnan(errors)
+        if np.count_nonzero(unknown):
+            if unknown.all():
                 return
-            errors = np.where(missing, 0.0, errors)
+            missing, errors = unknown, np.where(unknown, 0.0, errors)
         # How far experts are from p, by way of one of them: those that say the same then are just as far, and
         # the weighted sum is nothing to the last digit, which the guarantee rests on.
         apart = self._experts.dot(self._from_first)
@@ -135,13 +134,11 @@ class Aggregator:
         with np.errstate(over="ignore", invalid="ignore"):  # of errors beyond all bounds
             regrets = self._bounded((errors / (self.scale * _HALF))[:, None] * apart)
             squares = np.minimum(errors * errors, self.scale * _JUMP)
-        told = self._told  # [u r r^2 1]: one product with these is c u + h r - (h r)^2 + ln(1 - b)
-        told[:, :, : len(RATES)] = self.scores
-        told[:, :, len(RATES)] = regrets
-        np.multiply(regrets, regrets, out=told[:, :, len(RATES) + 1])
-        scores = np.logaddexp(told.dot(_UPDATE), _BACK)
+        self._told_scores[...], self._told_regrets[...] = self.scores, regrets
+        np.multiply(regrets, regrets, out=self._told_squares)
+        scores = np.logaddexp(self._told.dot(_UPDATE), _BACK)
         scale = self.scale * _TRACKED + squares * _NEW
-        np.maximum(scale, self._least, out=scale)
+        np.maximum(scale, self.least, out=scale)
         if missing is not None:
             scores = np.where(missing[:, None, None], self.scores, scores)
             scale = np.where(missing, self.scale, scale)
@@ -175,21 +172,13 @@ class Aggregator:
             (N,) and (N, K), as :meth:`combine` and :meth:`learn` give them row after row.
         """
         combined, weights, lengths = np.empty(len(labels)), np.empty_like(experts), np.diff(starts)
-        if compiled_code.is_worth_it(len(labels)):
-            from varnn.model._compiled_aggregation import aggregated_rows
-
-            scale = self.scale[:, None].copy()
-            believed = (self.prior, self._least, self.scores, scale)
-            aggregated_rows(experts, labels, starts, *believed, combined, weights)
-            self.scale, self._weights = scale[:, 0].copy(), None
-            return combined, weights
         order = np.argsort(-lengths, kind="stable")  # those that go on are the first ones, at any row
         ends = np.unique(lengths[lengths > 0])  # between these as many series go on
         state, begun = self.state()[order], 0
         for end in ends:
             count = int(np.count_nonzero(lengths >= end))
             going = Aggregator(self.prior, 1.0, count)
-            going._least = self._least
+            going.least = self.least
             going.restore(state[:count])
             for row in range(begun, end):
                 rows = starts[order[:count]] + row

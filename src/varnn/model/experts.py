@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from varnn._types import DoubleArray, IntArray
 from varnn.data.preparation import Scaling
-from varnn.model.adaptation import Adaptation, Adapter, corrections, corrections_compiled
+from varnn.model.adaptation import Adaptation, Adapter, corrections
 from varnn.model.aggregation import Aggregator
 from varnn.model.boosting import Trees, seen
 from varnn.model.linear import LinearRows
@@ -213,7 +213,7 @@ class LiveExperts:
         # What the network says where it has nothing to add to the linear part.
         self._nothing = -scaling.target_offset / scaling.target_scale
         self._nothing_to_add = np.full((1, n_series), self._nothing)
-        self._sayings = self._made_sayings()
+        self._sayings, self._unit = self._made_sayings(), np.array(experts.unit)
         members = len(experts.readout.gain)
         self._shares = np.full(members, 1 / members)
 
@@ -230,7 +230,7 @@ class LiveExperts:
         if self.linear is not None:
             followed = self.linear.correct(standard[None], self._nothing_to_add)[0]
         outputs = outputs.astype(np.float64)
-        learnt = self.readout.correct(hidden, outputs, standard * unit if unit else None)
+        learnt = self.readout.correct(hidden, outputs, standard * self._unit if unit else None)
         mean = self._shares.dot(outputs)
         said = self._said(linear, followed, mean, learnt, self._grown(inputs, standard))
         found = linear.predictions + self.aggregator.combine(said)
@@ -265,28 +265,61 @@ class LiveExperts:
             Row at which each series begins, and the number of rows at the end.
         """
         standard = self._standard(linear)
-        rows = (outputs, targets, starts)
-        nothing = np.full((1, len(standard)), self._nothing)
-        followed, unit = None, self.experts.unit
-        if compiled_code.is_worth_it(len(targets)):
-            if self.linear is not None:
-                unseen = np.empty((1, len(standard), 0), np.float32)
-                (followed,) = corrections_compiled(self.linear, unseen, standard, nothing, targets, starts)
-            joined = unit * standard if unit else standard[:, :0].copy()
-            learnt = corrections_compiled(self.readout, hidden, joined, *rows)
-        else:
-            if self.linear is not None:
-                (followed,) = corrections(
-                    self.linear, lambda some: standard[None, some], nothing, targets, starts
-                )
-            learnt = corrections(
-                self.readout, lambda some: read_by_readout(hidden[:, some], standard[some], unit), *rows
-            )
+        quick = compiled_code.is_worth_it(len(targets))
+        learn = self._learnt_compiled if quick else self._learnt
+        followed, learnt = learn(hidden, standard, outputs, targets, starts)
         grown = self._grown(inputs, standard)
         said = self._said(linear, followed, outputs.mean(axis=0, dtype=np.float64), learnt, grown)
-        combined, weights = self.aggregator.follow(said, linear.residuals, starts)
+        if quick:
+            from varnn.model.compiled_aggregation import follow_compiled
+
+            combined, weights = follow_compiled(self.aggregator, said, linear.residuals, starts)
+        else:
+            combined, weights = self.aggregator.follow(said, linear.residuals, starts)
         said += linear.predictions[:, None]
         return Followed(linear.predictions + combined + linear.doubt, said, weights)
+
+    def _learnt(
+        self,
+        hidden: npt.NDArray[Any],
+        standard: DoubleArray,
+        outputs: npt.NDArray[Any],
+        targets: npt.NDArray[Any],
+        starts: IntArray,
+    ) -> tuple[DoubleArray | None, DoubleArray]:
+        """What the linear part has learnt before each row, (N,), and the readout, (R, N)."""
+        unit, followed = self.experts.unit, None
+        if self.linear is not None:
+            nothing = np.full((1, len(standard)), self._nothing)
+            (followed,) = corrections(
+                self.linear, lambda rows: standard[None, rows], nothing, targets, starts
+            )
+        learnt = corrections(
+            self.readout,
+            lambda rows: read_by_readout(hidden[:, rows], standard[rows], unit),
+            outputs,
+            targets,
+            starts,
+        )
+        return followed, learnt
+
+    def _learnt_compiled(
+        self,
+        hidden: npt.NDArray[Any],
+        standard: DoubleArray,
+        outputs: npt.NDArray[Any],
+        targets: npt.NDArray[Any],
+        starts: IntArray,
+    ) -> tuple[DoubleArray | None, DoubleArray]:
+        """Give the same by compiled code."""
+        from varnn.model.compiled_adaptation import corrections_compiled
+
+        unit, followed = self.experts.unit, None
+        if self.linear is not None:
+            nothing, unseen = np.full((1, len(standard)), self._nothing), hidden[:1, :, :0]
+            (followed,) = corrections_compiled(self.linear, unseen, standard, nothing, targets, starts)
+        seen = unit * standard if unit else standard[:, :0]
+        return followed, corrections_compiled(self.readout, hidden, seen, outputs, targets, starts)
 
     def _standard(self, linear: LinearRows) -> DoubleArray:
         regressors = linear.regressors
@@ -320,40 +353,39 @@ class LiveExperts:
         grown : list of arrays of shape (n,)
             What the trees say, if there are any.
         """
-        told = np.ones((len(mean), len(self._sayings)))
-        column = 0
+        told = np.ones((len(self._sayings), len(mean)))
+        place = 0
         if followed is not None and linear.regressors is not None:
-            told[:, 0], told[:, 1], told[:, 2] = linear.last, linear.predictions, followed
-            column = 3
+            told[0], told[1], told[2] = linear.last, linear.predictions, followed
+            place = 3
             if self.experts.season is not None:
-                told[:, 3] = linear.regressors[:, self.experts.season]
-                column = 4
-        told[:, column] = mean
-        told[:, column + 1 : column + 1 + len(learnt)] = learnt.T
+                told[3] = linear.regressors[:, self.experts.season]
+                place = 4
+        told[place] = mean
+        told[place + 1 : place + 1 + len(learnt)] = learnt
         if grown:
-            told[:, -2] = grown[0]
-        return told.dot(self._sayings)
+            told[-2] = grown[0]
+        return np.asarray(told.T.dot(self._sayings))
 
     def _made_sayings(self) -> DoubleArray:
-        """What each expert says, by what is told: one product is quicker than a sum for each of them.
+        """What experts say as sums of what is told: (rows of `_said`, K). One product with it is quicker.
 
-        (columns of `_said`, K): last label, linear prediction, what the linear part has learnt, how far off
-        the season ago is; mean output of the network, what its readouts have learnt, what trees say; 1.
+        The rows are last label, linear prediction, what the linear part has learnt, how far off the season
+        ago is; mean output of the network, what its readouts have learnt, what trees say; and 1.
         """
-        experts, scale = self.experts, self.scaling.target_scale
-        columns: list[dict[str, float]] = []
-        names = ["mean", *(f"learnt {rate}" for rate in experts.readout.forgetting)]
+        experts, scale, one = self.experts, self.scaling.target_scale, self.scaling.target_offset
+        readouts = [f"readout {place}" for place in range(len(experts.readout.forgetting))]
+        rows = ["mean", *readouts]
+        said: list[dict[str, float]] = [{"mean": scale, "one": one}]
+        said += [{"mean": scale, readout: scale, "one": one} for readout in readouts]
         if experts.linear is not None:
-            last = {"last": 1.0, "prediction": -1.0}
-            names = ["last", "prediction", "followed", *(["season"] if experts.season is not None else []), *names]
-            seasonal = [last | {"season": 1.0}] if experts.season is not None else []
-            columns = [last, *seasonal, {}, {"followed": scale}]
-        network = {"mean": scale, "1": self.scaling.target_offset}
-        columns += [network, *(network | {f"learnt {rate}": scale} for rate in experts.readout.forgetting)]
+            persistence = {"last": 1.0, "linear": -1.0}
+            seasonal = [] if experts.season is None else [persistence | {"season": 1.0}]
+            rows = ["last", "linear", "learnt", *(["season"] if seasonal else []), *rows]
+            said = [persistence, *seasonal, {}, {"learnt": scale}, *said]
         if experts.trees is not None:
-            names.append("trees")
-            columns.append({"trees": scale, "1": self.scaling.target_offset})
-        return np.array([[column.get(name, 0.0) for column in columns] for name in [*names, "1"]])
+            rows, said = [*rows, "trees"], [*said, {"trees": scale, "one": one}]
+        return np.array([[sums.get(row, 0.0) for sums in said] for row in [*rows, "one"]])
 
     def state(self) -> DoubleArray:
         """All that later predictions depend on: (n, any)."""

@@ -102,6 +102,12 @@ class Fitted:
         return self.context == "series"
 
     @property
+    def context_in_words(self) -> str:
+        """What the network predicts a row from."""
+        windows = f"windows of {self.window} row{'s' * (self.window > 1)}"
+        return f"state carried through the series, trained on {windows}" if self.carried else windows
+
+    @property
     def rows_before(self) -> int:
         """Rows before a chunk that the network has to see again: those of a window."""
         return 0 if self.carried else self.window - 1

@@ -19,7 +19,6 @@ How many labels, inputs and seasons to look back on, and how strong the ridge is
 (`varnn.model._linear_fit`).
 """
 
-import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -305,7 +304,9 @@ class LinearStream:
         if part.input_low is not None and part.input_high is not None:
             self._bounds = part.input_low[None], part.input_high[None]
         # Arrays of no axes are quicker to compare with than numbers.
-        self._low, self._high, self._constant = (np.array(one) for one in (part.low, part.high, part.constant))
+        self._low, self._high, self._constant = (
+            np.array(one) for one in (part.low, part.high, part.constant)
+        )
         self._span, self._down = np.array(part.high - part.low), np.array(part.low - part.high)
         self._largest, self._fall = np.array(part.largest_change), np.array(-part.largest_change)
 
@@ -338,10 +339,10 @@ class LinearStream:
 
     def observe(self, labels: FloatArray) -> None:
         """Take in the labels (n,) of the rows last asked for; NaN is missing."""
-        if self._all_known and not math.isnan(labels.dot(labels)):  # nearly always
+        there = ~np.isnan(labels)
+        if self._all_known and np.count_nonzero(there) == len(there):  # nearly always
             self.change, self.last = labels - self.last, labels.copy()
         else:
-            there = ~np.isnan(labels)
             self.change = np.where(there & self.known, labels - self.last, 0)
             self.last = np.where(there, labels, self.last)
             self.known |= there

@@ -202,6 +202,7 @@ class FilterStream:
 
     def __init__(self, plausible: LabelFilter, n_series: int) -> None:
         self.plausible = plausible
+        self._change = np.array(plausible.change)  # quicker to compare with than a number
         self.last_taken = np.full(n_series, np.nan)  # the label taken last
         self.waited = np.zeros(n_series)  # rows since
         self.left = np.zeros(n_series)  # labels that were left out lately
@@ -219,7 +220,7 @@ class FilterStream:
         rule = self.plausible
         self.rows += 1
         sizes = np.abs(labels - self.last_taken)
-        if not self.waiting and np.count_nonzero(sizes <= rule.change) == len(sizes):  # nearly always
+        if not self.waiting and np.count_nonzero(sizes <= self._change) == len(sizes):  # nearly always
             self.last_taken = labels.copy()  # the caller may write into its own
             return labels
         sizes /= 1 + self.waited

@@ -15,7 +15,6 @@ from dataclasses import MISSING, Field, dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from varnn._types import DoubleArray, FloatArray
 from varnn.data.chunks import ROWS_AT_ONCE, Chunk, carried_chunks, chunks
@@ -326,7 +325,10 @@ class PipelineStream:
             width += len(ADDED_INPUTS) + pipeline.peers
         self.values = np.zeros((n_series, width))  # what the network sees, before scaling
         # Parts of these, as a row takes as long as the calls to NumPy it makes.
-        self._inputs, self._calendar = self.values[:, : self._given], self.values[:, self._given : self._cycles]
+        self._inputs, self._calendar = (
+            self.values[:, : self._given],
+            self.values[:, self._given : self._cycles],
+        )
         self._seen = self.values[:, : self._enriched]
         if pipeline.linear is not None:
             self._last, self._step = self.values.T[self._enriched : self._enriched + len(ADDED_INPUTS)]

@@ -25,8 +25,10 @@ from varnn.model.experts import Followed, LiveExperts
 from varnn.model.fitted import Fitted
 from varnn.model.floor import floored, lifted
 from varnn.model.intervals import Interval, Tracker, check_levels, known_calibrator
+from varnn.model.intervals.error_scale import ScaleTracker
 from varnn.model.linear import LinearRows
 from varnn.model.warm_start import begun
+from varnn.network import compiled_code
 from varnn.network.carried import CarriedCell, score_carried
 from varnn.network.scoring import Scores, score
 
@@ -153,6 +155,8 @@ def predict_chunks(
         context=fitted.rows_before,
         regressors=fitted.experts is not None,
     )
+    if compiled_code.is_worth_it(len(panel)):
+        rows = compiled_code.ahead(rows)
     # Rows that may be predicted below zero: a label that is not plausible does not lift the floor.
     free = lifted(fitted.pipeline.plausible(panel)) if fitted.positive else None
     for chunk, linear in rows:
@@ -165,12 +169,23 @@ def predict_chunks(
                 tracker = calibrator.tracker(len(starts) - 1, levels)
             prediction = found.prediction
             errors = _where(learnt, panel.target[chunk.rows] - prediction)
-            below, above = tracker.follow(hidden[0], errors, starts, levels)
+            below, above = _followed(tracker, hidden[0], errors, starts, levels)
             lower, upper = prediction[:, None] + below, prediction[:, None] + above
             if free is not None:
                 lower = floored(lower, free[chunk.rows, None])
             found = found._replace(lower=lower, upper=upper)
         yield found
+
+
+def _followed(
+    tracker: Tracker, hidden: Any, errors: DoubleArray, starts: IntArray, levels: DoubleArray
+) -> tuple[DoubleArray, DoubleArray]:
+    """Let a tracker follow the errors, by compiled code where that is worth it."""
+    if type(tracker) is ScaleTracker and compiled_code.is_worth_it(len(errors)):
+        from varnn.model.intervals.compiled_error_scale import follow_compiled
+
+        return follow_compiled(tracker, hidden, errors, starts, levels)
+    return tracker.follow(hidden, errors, starts, levels)
 
 
 def _where(learnt: slice | BoolArray, values: npt.NDArray[Any]) -> npt.NDArray[Any]:

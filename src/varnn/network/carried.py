@@ -36,6 +36,7 @@ from varnn.network.scoring import Scores
 
 Float32 = npt.NDArray[np.float32]
 _BEFORE = 2  # numbers before the state in a row: the error and 1
+_FINITE = 1e30  # a square of a limit: those of larger states are finite, too
 _ZERO = np.zeros((), np.float32)  # quicker to compare with than the number 0
 
 # A cell with anything else is refused: this is an implementation of its own, not the cell's.
@@ -187,7 +188,8 @@ class CarriedCell:
             some.memory[...] = news if missing is None else np.where(missing[:, None], some.memory, news)
         if self.architecture.activation_memory:  # needs no label
             some.activation[...] = some.hidden
-        if not float(self._flat.dot(self._flat)) <= self._most:  # else none of them is beyond the limit
+        # One sum of squares tells that none is beyond the limit, unless it is infinite itself.
+        if not (self._most <= _FINITE and float(self._flat.dot(self._flat)) <= self._most):
             beyond = ~(np.abs(some.state).max(axis=-1) <= self.limit)
             some.state[beyond] = 0
 
@@ -229,17 +231,19 @@ def score_carried(
     memory = np.empty((members, n_rows if keep_memory else 0, width), np.float32)
     layers = n_rows if keep_hidden else 0
     hidden = np.empty((members, layers, carried.architecture.hidden_size), np.float32)
-    go = _stepwise
-    if compiled_code.is_worth_it(n_rows):
-        go = _compiled_for(carried.architecture) or go
-    go(carried, inputs, target, starts, predictions, memory, hidden)
+    rows = (inputs, target, starts, predictions, memory, hidden)
+    go = _compiled_for(carried.architecture) if compiled_code.is_worth_it(n_rows) else None
+    if go is None:
+        _stepwise(carried, *rows)
+    else:
+        go(carried.architecture, carried.weights, carried.limit, carried.state, *rows)
     return Scores(predictions, memory if keep_memory else None, hidden if keep_hidden else None)
 
 
 def _compiled_for(architecture: Architecture) -> Callable[..., None] | None:
     """Choose the compiled way to carry a cell's state; None where there is none."""
-    from varnn.network._compiled_carried import CELLS as COMPILED
-    from varnn.network._compiled_carried import go_through
+    from varnn.network.compiled_carried import CELLS as COMPILED
+    from varnn.network.compiled_carried import go_through
 
     return go_through if architecture in COMPILED else None
 

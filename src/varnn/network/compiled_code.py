@@ -1,17 +1,22 @@
 """Whether there is compiled code to use, and both cores to use it on.
 
 Modules called ``_compiled_...`` hold second implementations, by numba (``varnn[fast]``), of what others do on
-NumPy alone; those others remain what they are tested against. The first call ever compiles, for seconds, and
-keeps the result on disk.
+NumPy alone; those others remain what they are tested against. The first call after an installation compiles,
+for some ten seconds, and keeps the result on disk. It can be done ahead in a process beside this one, so that
+nobody waits for it (`varnn.estimator.warm_up`).
 """
 
 import importlib
 import os
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -32,7 +37,22 @@ def is_there() -> bool:
     False
     >>> del os.environ[SWITCH]
     """
-    return os.environ.get(SWITCH) != "0" and _loads()
+    if os.environ.get(SWITCH) == "0" or not _loads():
+        return False
+    if _beside:
+        _beside.pop().wait()  # it is nearly done: to begin anew would take longer
+    return True
+
+
+_beside: list[subprocess.Popen[bytes]] = []  # the process that compiles, while there is one
+
+
+def compile_beside(module: str) -> None:
+    """Compile in a process beside this one, by running a module; who needs what it compiles waits for it."""
+    nowhere = subprocess.DEVNULL
+    _beside.append(
+        subprocess.Popen([sys.executable, "-m", module], stdin=nowhere, stdout=nowhere, stderr=nowhere)
+    )
 
 
 @cache
@@ -61,8 +81,44 @@ def on_all_cores(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> li
     cores = min(len(listed), os.cpu_count() or 1)
     if cores < 2:
         return [work(item) for item in listed]
-    with ThreadPoolExecutor(cores) as pool:
+    # Products of each keep to one thread: more would wait for each other.
+    with ThreadPoolExecutor(cores) as pool, _libraries().limit(limits=1, user_api="blas"):
         return list(pool.map(work, listed))
+
+
+def ahead(items: Iterator[_Item]) -> Iterator[_Item]:
+    """Give items one by one, each made while the one before it is worked on.
+
+    Examples
+    --------
+    >>> list(ahead(iter("abc")))
+    ['a', 'b', 'c']
+    """
+    end = object()
+    with ThreadPoolExecutor(1) as pool:
+        coming: Future[Any] = pool.submit(next, items, end)
+        while (item := coming.result()) is not end:
+            coming = pool.submit(next, items, end)
+            yield item
+
+
+@cache
+def _libraries() -> Any:
+    """The libraries of products that are loaded; to find them takes a while."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def in_one_layout(array: Any) -> Any:
+    """Copy an array that is cut out of another or must not be written to: for it, code is compiled anew.
+
+    Examples
+    --------
+    >>> in_one_layout(np.arange(6)[::2]).flags.c_contiguous
+    True
+    """
+    return np.require(array, requirements=["C", "A", "W"])
 
 
 def shares(count: int) -> list[slice]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from varnn.network import cell
+from varnn.network import cell, compiled_code
 from varnn.network.cell import Architecture, Array, State, Weights
 from varnn.network.handled import PIECEWISE_LINEAR
 
@@ -77,12 +77,10 @@ def _are_arrays_alike(inputs: Array, target: Array, weights: Weights) -> bool:
 
 def _compiled_for(architecture: Architecture) -> Callable[..., Array] | None:
     """Choose the compiled way to score a cell; None where there is none."""
-    if architecture not in PIECEWISE_LINEAR:
+    if architecture not in PIECEWISE_LINEAR or not compiled_code.is_there():
         return None
-    try:
-        from varnn.network._compiled_scoring import score_compiled
-    except ImportError:  # numba is not installed, or is one that refuses this version of NumPy
-        return None
+    from varnn.network._compiled_scoring import score_compiled
+
     return score_compiled
 
 

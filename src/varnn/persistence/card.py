@@ -43,7 +43,7 @@ def card(fitted: Fitted, settings: Mapping[str, Any], horizon: int | None = None
     Predicts 'load' one row ahead, from the labels before it and 5 inputs: 'demand', 'temperature', ...
     Trained on 300 rows of 1 series. Rows given: 0 to 299.
     Error on rows held out (RMSE, in units of the target): this model ..., persistence ..., its linear part...
-    Network: window of 24 rows, 8 hidden units, memory of 48, 4 members.
+    Network: ...windows of 24 rows; 8 hidden units, memory of 48, 4 members.
     Goes on learning as labels arrive, each series by itself: linear part and readout, and how much each ...
     Limits: ...
     Settings: variant='ARM+AM'.
@@ -129,7 +129,7 @@ def _network(fitted: Fitted) -> str:
     if fitted.experts is not None and fitted.experts.trees is not None:
         trees = f", {len(fitted.experts.trees)} trees beside it"
     return (
-        f"Network: window of {fitted.window} rows, {cell.hidden_size} hidden units, memory of "
+        f"Network: {fitted.context_in_words}; {cell.hidden_size} hidden units, memory of "
         f"{cell.memory_size}, {members}{shrunk}{trees}."
     )
 

@@ -38,14 +38,13 @@ from varnn.model.adaptation import LEAST_FORGETTING
 from varnn.model.boosting import LARGEST, LEAVES, NEVER, Trees
 from varnn.model.calendar import CYCLES, calendar_names
 from varnn.model.experts import BOOSTING, names_of
-from varnn.model.fitted import Fitted
+from varnn.model.fitted import Context
 from varnn.model.forecast.direct import CHANGES, SEASONAL_AHEAD
-from varnn.model.intervals import TAUS, Calibrator
+from varnn.model.intervals import TAUS
 from varnn.model.intervals.methods import METHODS
 from varnn.model.linear import ADDED_INPUTS, SEASONAL
 from varnn.model.peers import PEER_INPUTS
 from varnn.model.seasons import LONGEST, SHORTEST
-from varnn.network import cell
 from varnn.network.cell import Architecture, MemoryActivation, Residual
 
 Tensors = Mapping[str, npt.NDArray[Any]]
@@ -61,8 +60,8 @@ _WORK = 1 << 31  # products that one step of one series may take
 _UNIT = re.compile(r"[1-9]?\d{0,3}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)")  # of datetime64
 _LARGE = 1e100  # as in a panel: squares must be finite
 _SMALL = 1e-150  # and what is divided by must not be nothing
+LARGEST_STATE = 1e19  # that may be a limit: its square is finite in single precision
 _LARGEST_WEIGHT = 1e9  # of a network that sees scaled numbers
-_OVERFLOW = 1e30  # float32 ends at 3e38, and inputs may be some millions of times those tried here
 
 
 def _is_reading(value: Any) -> bool:
@@ -123,6 +122,8 @@ _METHOD = Rule("an interval method that is known here", lambda one: isinstance(o
 _LATER: dict[str, Rule] = {  # of these what is there: files from before lack them, or alone have them
     "adaptation": optional(listed(number(-_LARGE, _LARGE), "a list of numbers", unique=False)),
     "positive": flag,
+    "context": choice(*get_args(Context)),
+    "state_limit": optional(number(_SMALL, LARGEST_STATE)),
     "interval_method": optional(_METHOD),
     "band_method": optional(_METHOD),
     "time_name": optional(text),
@@ -303,40 +304,6 @@ def check_model(tensors: Tensors, header: Facts, what: str) -> None:
         _check_forecaster(checks, tensors, facts, header)
 
 
-def check_steady(fitted: Fitted, what: str) -> None:
-    """Refuse a network whose memory grows beyond all bounds within one window of ordinary rows."""
-    architecture, weights, rows = fitted.architecture, fitted.weights, 8
-    generator = np.random.default_rng(0)
-    limit = min(3.0, fitted.pipeline.scaling.input_limit)
-    state = cell.initial_state(architecture, like=np.zeros((fitted.n_members, rows, 1), np.float32))
-    largest = 0.0
-    with np.errstate(all="ignore"):
-        for _ in range(fitted.window):
-            x = generator.uniform(-limit, limit, (rows, architecture.n_inputs)).astype(np.float32)
-            predicted, hidden = cell.predict(
-                architecture, weights, cell.project(architecture, weights, x), state
-            )
-            error = generator.uniform(-3, 3, (rows, 1)).astype(np.float32) - predicted
-            state = cell.update(architecture, weights, error, hidden, state)
-            largest = np.maximum(largest, np.abs(error).max() + hidden.max())  # keeps NaN
-    if not largest <= _OVERFLOW:
-        Checks(what).fail("the memory of its network grows beyond all bounds within a window")
-
-
-def check_intervals(calibrator: Calibrator | None, features: int, steps: tuple[int, ...], what: str) -> None:
-    """Refuse what knows no finite bounds, for rows of so many features and so many steps (none: one)."""
-    if calibrator is None:
-        return
-    try:
-        tracker = calibrator.tracker(1)
-        tracker.expect(np.ones((1, features)))
-        bounds = np.stack(tracker.bounds(np.array([0.5, 0.9])))
-    except (ValueError, IndexError) as error:
-        Checks(what).fail(f"its intervals are not those of this model ({error})")
-    if bounds.shape != (2, 1, *steps, 2) or not np.isfinite(bounds).all():
-        Checks(what).fail("its intervals are not those of this model")
-
-
 def check_depth(header: Any, what: str) -> None:
     """Refuse a header whose lists and tables lie too deep within each other."""
     level = [header]
@@ -369,6 +336,10 @@ def _check_network(checks: Checks, tensors: Tensors, facts: Facts, prefix: str) 
         checks.fail("its network accumulates a memory that it does not have")
     if architecture.residual == "scalar" and architecture.memory_size != 1:
         checks.fail("its network hands on one number, and its memory is wider")
+    if facts.get("context") == "series" and facts.get("state_limit") is None:
+        checks.fail(
+            f"{where}its state is carried through a series, and no 'state_limit' says how large it may be"
+        )
     sizes = {"1": 1, "4": SEASONAL, "T": len(TAUS), "K": architecture.hidden_size, "H": architecture.horizon}
     sizes |= {"K+1": sizes["K"] + 1, "K+4": sizes["K"] + 4, "H-1": sizes["H"] - 1}
     _check_weights(checks, tensors, prefix, architecture, sizes)
@@ -476,6 +447,8 @@ def _check_forecaster(checks: Checks, tensors: Tensors, facts: Facts, header: Fa
     same = all(facts[name] == header[name] for name in ("input_names", "target_name"))
     if not same or facts["series"] or not set(facts["known"]) <= set(facts["input_names"]):
         checks.fail("its forecaster is not one of these inputs and this target")
+    if facts.get("context", "window") != "window":
+        checks.fail("its forecaster carries a state through a series, and forecasts are made from windows")
     if sizes["H"] < 2 or facts["window"] > header["window"] + _CHOSEN_WINDOW:
         checks.fail("its forecaster looks no rows ahead, or back on more rows than its model")
     known = 0 if facts["recipe"]["blind"] else len(facts["known"])
@@ -494,7 +467,7 @@ def _check_order(checks: Checks, tensors: Tensors, low: str, high: str) -> None:
 
 def _positive_definite(matrices: npt.NDArray[Any]) -> bool:
     try:
-        np.linalg.cholesky(matrices)
+        np.linalg.cholesky(matrices)  # as `Adaptation.whitening` takes it
     except np.linalg.LinAlgError:
         return False
     return bool((matrices == matrices.swapaxes(-1, -2)).all())

@@ -22,6 +22,7 @@ from varnn.data.rules import shown
 from varnn.errors import DataError, ModelFileError
 from varnn.model.fitted import Fitted
 from varnn.model.forecast import Forecaster
+from varnn.persistence._part_checks import check_intervals, check_steady
 from varnn.persistence._parts import (
     Tensors,
     disassemble,
@@ -31,7 +32,7 @@ from varnn.persistence._parts import (
     under,
 )
 from varnn.persistence.card import card
-from varnn.persistence.model_checks import check_depth, check_intervals, check_model, check_steady
+from varnn.persistence.model_checks import check_depth, check_model
 
 FORMAT = 4  # since 3, times are kept in their own unit; since 4, settings have the names of today
 _ERROR_SCALE_SINCE = 2  # in files before, what was learnt about errors meant something else

@@ -70,6 +70,7 @@ def add_model(
     trained = {
         "training rows": f"{model.fitted_.training.rows:,}",
         "window used": model.fitted_.window,
+        "rows are predicted from": model.fitted_.context_in_words,
         "epochs kept": ", ".join(map(str, model.fitted_.training.best_epoch)),
     }
     report.add_facts("Configuration", {**trained, **flattened(model.get_params(deep=False))})

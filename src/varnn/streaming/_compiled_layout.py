@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import DoubleArray, IntArray
-from varnn.model._compiled_linear import LinearNumbers
 from varnn.model.aggregation import LEAST, RATES
+from varnn.model.compiled_linear import LinearNumbers
 from varnn.model.fitted import Fitted
 from varnn.model.intervals.error_scale import ErrorScale
-from varnn.network._compiled_carried import BEFORE, LARGEST, StepMatrices
+from varnn.network.compiled_carried import BEFORE, LARGEST, StepMatrices
 
 Float32 = npt.NDArray[np.float32]
 

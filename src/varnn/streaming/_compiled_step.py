@@ -1,5 +1,6 @@
 """One step in compiled code, for one series and for a fleet; needs numba (``varnn[fast]``)."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,14 +15,18 @@ from varnn.model.intervals import Interval
 from varnn.model.intervals.error_scale import ErrorScale
 from varnn.model.intervals.levels import between, quantile_bounds
 from varnn.network import compiled_code
-from varnn.network._compiled_carried import BEFORE, CELLS
+from varnn.network.compiled_carried import BEFORE, CELLS
+from varnn.network.jit import is_kept
 from varnn.streaming import _compiled_layout as lay
 from varnn.streaming._cell import Workspace
-from varnn.streaming._compiled_kernel import observe_rows, predict_rows, weigh_rows
 from varnn.streaming._step import Levels, Step, missing_where
 from varnn.streaming._values import without_gaps
+from varnn.streaming.compiled_kernel import observe_rows, predict_rows, weigh_rows
+
+logger = logging.getLogger(__name__)
 
 _FEWEST = 256  # series of which each core gets a share
+_MOST_ASKED = 64  # levels whose arrays are kept; who asks for others with every row would fill the memory
 _RECIPE = slice(lay.RESIDUAL, lay.SCORES)  # parts of what is carried, by the arrays of a snapshot
 _EXPERTS = slice(lay.SCORES, lay.TRACKER)
 
@@ -53,6 +58,10 @@ class CompiledStep(Step):
 
     def __init__(self, model: Fitted, n_series: int | None, workspace: Workspace) -> None:
         super().__init__(model, n_series)
+        if not (is_kept(predict_rows) and is_kept(observe_rows)):
+            logger.warning(
+                "compiling the steps of streams: once after an installation, for some ten seconds."
+            )
         if workspace.layout is None:
             workspace.layout = lay.layout_of(model)
         self._layout: lay.Layout = workspace.layout
@@ -107,6 +116,8 @@ class CompiledStep(Step):
             (self._given[some], self._calendar, right, share, *self._layout[:6], *series, found[some])
             for some, series in self._shares
         ]
+        if len(self._asked) >= _MOST_ASKED:
+            self._asked.clear()
         self._asked[levels] = found, calls
         return found, calls
 
@@ -147,7 +158,7 @@ class CompiledStep(Step):
         """Weights of the experts in the next prediction: (n, K)."""
         prior = self._layout.numbers[self._layout.at[lay.PRIOR] : self._layout.at[lay.PRIOR + 1]]
         weights = np.empty((self.width, len(prior)))
-        weigh_rows(self._part(slice(lay.SCORES, lay.SCALE)), prior, weights)
+        weigh_rows(np.ascontiguousarray(self._part(slice(lay.SCORES, lay.SCALE))), prior, weights)
         return weights
 
     @property
@@ -162,7 +173,7 @@ class CompiledStep(Step):
 
     def _places(self) -> dict[str, DoubleArray]:
         """Arrays of a snapshot that lie in what the series carry, as views."""
-        places = {"recipe": self._part(_RECIPE), "experts": self._part(_EXPERTS)}
+        places = {"recipe": self._part(_RECIPE), "learning": self._part(_EXPERTS)}
         if self.model.calibrator is not None:
             places["tracker"] = self._part(slice(lay.TRACKER, lay.LIFTED))
         if self.model.positive:
@@ -181,5 +192,8 @@ class CompiledStep(Step):
     def restore(self, tensors: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take over what :meth:`states` gave."""
         self._rows[:, :, BEFORE : BEFORE + self._state] = tensors["states"].swapaxes(0, 1)
+        if self.model.calibrator is not None:  # it alone knows what it cannot have given
+            self.model.calibrator.tracker(self.width).restore(tensors["tracker"])
         for name, place in self._places().items():
-            place[...] = tensors[name]
+            if name in tensors:  # a snapshot of streams that refused gaps does not say what is known
+                place[...] = tensors[name]

@@ -212,7 +212,7 @@ class NumpyStep(Step):
         if self.pipeline is not None:
             tensors["recipe"] = self.pipeline.state()
         if self._experts is not None:
-            tensors["experts"] = self._experts.state()
+            tensors["learning"] = self._experts.state()
         if self._tracker is not None:
             tensors["tracker"] = self._tracker.state()
         if self.model.positive:
@@ -226,7 +226,7 @@ class NumpyStep(Step):
         if self.pipeline is not None:
             self.pipeline.restore(tensors["recipe"])
         if self._experts is not None:
-            self._experts.restore(tensors["experts"])
+            self._experts.restore(tensors["learning"])
         if self._tracker is not None:
             self._tracker.restore(tensors["tracker"])
         if self.model.positive:

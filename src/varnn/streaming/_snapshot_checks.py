@@ -17,7 +17,7 @@ from varnn.persistence.model_checks import Checks, Facts, Numbers, Tensors
 
 _MOST_STATELESS = 100_000  # series of a window of one row, whose states take no room in a file
 _LARGE = 1e120  # of what labels up to 1e100 leave behind
-_LARGEST = {"states": 1e20, "experts": 1e205}  # of what labels however wild leave: squares of errors, too
+_LARGEST = {"states": 1e20, "learning": 1e205}  # of what labels however wild leave: squares of errors, too
 _COUNT = whole(0, 1 << 53)
 _SNAPSHOT: dict[str, Rule] = {
     "steps": _COUNT,
@@ -70,6 +70,8 @@ def check_header(tensors: Tensors, header: Facts, fitted: Fitted, what: str) -> 
     if fitted.carried:
         shape = "E,n,state"
     most = _LARGEST["states"]
+    if fitted.carried:  # beyond its limit a state begins anew; in single precision the limit is rounded
+        most = min(most, 1.001 * fitted.state_limit)
     checks.array(tensors, "states", Numbers(shape, -most, most, kind=("float32",)), sizes)
     if "pending" in tensors:
         sizes["D"] = len(fitted.input_names)
@@ -106,10 +108,10 @@ def check_states(tensors: Tensors, fresh: Tensors, fitted: Fitted, what: str) ->
             counts = judged[:, FILTER_COUNTS]
             if (counts < 0).any() or (counts > 1 << 53).any() or (judged[:, FILTER_BOUND] < 0).any():
                 checks.fail("its array 'recipe' holds counts that are none")
-    if "experts" in fresh and fitted.experts is not None:
-        scales = tensors["experts"][:, scale_column(len(fitted.experts.prior))]
+    if "learning" in fresh and fitted.experts is not None:
+        scales = tensors["learning"][:, scale_column(len(fitted.experts.prior))]
         if not (scales > 0).all():
-            checks.fail("its array 'experts' holds a mean square that is none")
+            checks.fail("its array 'learning' holds a mean square that is none")
     if "lifted" in fresh and not np.isin(tensors["lifted"], (0, 1)).all():
         checks.fail("its array 'lifted' says neither yes nor no")
     if "recent.seen" in fresh and not _COUNT.holds(tensors["recent.seen"][0]):

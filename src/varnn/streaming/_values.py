@@ -19,6 +19,7 @@ from varnn.data.timestamps import timestamp
 from varnn.errors import DataError
 
 _TOO_LARGE = f"{{}} must be finite and at most {LARGEST:g} in size; {{}}. Correct it, or leave it out."
+_SMALL = np.array(LARGEST**-2)  # times an input: no square of it is infinite
 _FARTHEST = timedelta(days=3653)  # that a row may lie after the one before: a mistyped year is farther
 
 
@@ -50,7 +51,7 @@ def inputs_of(
             raise _lacking(x, names)
         x = [x[name] for name in names]
     try:
-        values = np.asarray(x, dtype=np.float64)
+        values = np.array(x, dtype=np.float64)  # a copy: the caller may write into its own
     except (TypeError, ValueError):
         raise DataError(f"x must hold numbers only; got {x!r}.") from None
     if values.shape != shape:
@@ -128,8 +129,8 @@ def without_gaps(x: FloatArray, known: FloatArray, fill: Fill) -> FloatArray:
     >>> without_gaps(np.array([1.0, np.nan]), np.array([3.0, 4.0]), "forward").tolist()
     [1.0, 4.0]
     """
-    flat = x.ravel()
-    if flat.dot(flat) <= LARGEST * LARGEST:  # so that no one is larger, or missing: quicker than to look at each
+    flat = np.multiply(x.ravel(), _SMALL)
+    if flat.dot(flat) <= LARGEST**-2:  # quicker than to look at each
         return x
     _refuse_huge(x)
     missing = np.isnan(x)

@@ -27,6 +27,7 @@ from varnn.model.intervals import known_calibrator
 from varnn.monitoring.monitor import Event, Monitor
 from varnn.persistence import model_file
 from varnn.streaming._cell import Workspace
+from varnn.streaming._old_snapshots import as_of_today
 from varnn.streaming._snapshot_checks import check_header, check_states
 from varnn.streaming._step import Levels, Step
 from varnn.streaming._steps import levels_of, made_step
@@ -156,8 +157,9 @@ class Stream:
         float or array of shape (n,)
             In the target's units; with ``interval`` an :class:`~varnn.model.intervals.Interval`.
         """
-        levels, several = levels_of(interval)
-        if levels:
+        levels, several = (), False
+        if interval is not None:
+            levels, several = levels_of(interval)
             known_calibrator(self.model.calibrator)
         when = None if time is None else later_than(self.last_time, time)
         if not self._acquire(False):  # not `with self._guard`: that takes four times as long
@@ -338,6 +340,7 @@ class Stream:
                 "Load that model, or start a new stream."
             )
         header = {"monitor": None, "time": None, "last_time": None, **header}
+        tensors = as_of_today(tensors, fitted)
         check_header(tensors, header, fitted, what)
         stream = cls(model, header["n_series"], forecaster, workspace=workspace)
         try:

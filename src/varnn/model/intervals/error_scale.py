@@ -26,7 +26,6 @@ References
    Information Processing Systems 34, 2021.
 """
 
-import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self
@@ -39,7 +38,6 @@ from varnn.errors import ConfigError, DataError
 from varnn.model.intervals._size_regression import BOUND, LARGEST, LEAST, fit_sizes
 from varnn.model.intervals.calibrator import CalibrationRows, Calibrator, Tracker
 from varnn.model.intervals.levels import TAUS, quantile_bounds
-from varnn.network import compiled_code
 
 RATE = 0.05  # of tracking, in units of the scale
 NEWS = np.array([0.2, 0.02, 1.0])  # weight of the last |error| in its running means: fast, slow, itself
@@ -171,7 +169,7 @@ class ScaleTracker(Tracker):
         # Parts of these, as a row takes as long as the calls to NumPy it makes.
         self._hidden, self._recent = self._regressors[:, :width], self._regressors[:, width:]
         self._means, self._inflation = self._state[:, len(TAUS) : -1], self._state[:, -1]
-        self._least = np.array(LEAST * error_scale.unit)
+        self._least, self._largest = np.array(LEAST * error_scale.unit), np.array(error_scale.largest)
 
     def expect(self, features: npt.NDArray[Any]) -> None:
         """Take in the hidden layers (n, K) the coming predictions are read from."""
@@ -186,9 +184,11 @@ class ScaleTracker(Tracker):
 
     def observe(self, errors: DoubleArray) -> None:
         """Take in the errors (n,) of these predictions; NaN leaves its series as it is."""
-        if not math.isnan(errors.dot(errors)):  # none of them is: quicker than to look at each
+        known = ~np.isnan(errors)
+        count = np.count_nonzero(known)
+        if count == len(errors):
             self._learn(self._state, errors, self._expected, self._scales)
-        elif (known := ~np.isnan(errors)).any():
+        elif count:
             some = self._state[known]
             self._learn(some, errors[known], self._expected[known], self._scales[known])
             self._state[known] = some
@@ -215,14 +215,6 @@ class ScaleTracker(Tracker):
         Scales depend on errors alone, so that only the quantiles are left to be followed from row to row.
         """
         state, error_scale, sizes = self.state(), self.error_scale, np.abs(errors)
-        if compiled_code.is_worth_it(len(errors)):
-            from varnn.model.intervals._compiled_error_scale import tracked_rows
-
-            quantiles, scales = np.empty((len(errors), len(TAUS))), np.empty(len(errors))
-            how = (error_scale.weights, error_scale.unit, error_scale.largest)
-            tracked_rows(np.ascontiguousarray(features), errors, starts, *how, state, quantiles, scales)
-            self.restore(state)
-            return quantile_bounds(quantiles, levels, scales)
         told, scales = np.log1p(features, dtype=np.float64), np.empty(len(errors))
         for one, (begin, end) in zip(state, pairwise(starts), strict=True):
             rows = slice(begin, end)
@@ -245,7 +237,7 @@ class ScaleTracker(Tracker):
         np.maximum.accumulate(quantiles, axis=1, out=quantiles)  # quantiles never cross
         sizes = np.abs(errors)
         news = np.empty(tail.shape)  # what the running means and m go towards
-        news[:, :-1] = (np.minimum(sizes, self.error_scale.largest) / self._least)[:, None]
+        news[:, :-1] = (np.minimum(sizes, self._largest) / self._least)[:, None]
         np.minimum(sizes / expected, tail[:, -1] * _LARGEST, out=news[:, -1])
         news -= tail
         news *= _RATES

@@ -118,7 +118,7 @@ def quantile_bounds(
 
 @lru_cache(maxsize=64)
 def _places(levels: tuple[float, ...]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], DoubleArray]:
-    """Find the quantiles before and after the bounds of levels, and how far between: (2 L,); that as a row."""
+    """Find the quantiles before and after the bounds of levels, and how far between, as a row: (2 L,)."""
     right, share = between(levels)
     return right - 1, right, share[None]
 

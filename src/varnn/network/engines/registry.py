@@ -5,10 +5,12 @@ from varnn.network.engines.compiled import CompiledEngine
 from varnn.network.engines.engine import Engine, Task
 from varnn.network.engines.fused import FusedEngine
 from varnn.network.engines.reference import ReferenceEngine
+from varnn.network.engines.unrolled import UnrolledEngine
 
 # The fastest first; "auto" is the first that handles a task, and the last one handles all of them.
 ENGINES: tuple[type[Engine], ...] = (
     CompiledEngine,
+    UnrolledEngine,
     FusedEngine,
     ReferenceEngine,
 )

@@ -12,6 +12,7 @@ from varnn.network.training.members import Member, train_members
 from varnn.network.training.record import Ahead, Epoch, Trained
 from varnn.network.training.stopping import OwnEvent
 from varnn.network.training.threads import one_thread
+from varnn.network.training.validation import error_on_rows
 
 __all__ = [
     "Ahead",
@@ -21,6 +22,7 @@ __all__ = [
     "Schedule",
     "TrainConfig",
     "Trained",
+    "error_on_rows",
     "one_thread",
     "pick_device",
     "train",

@@ -18,7 +18,7 @@ from varnn.network.engines.registry import make_engine
 from varnn.network.training.config import TrainConfig, pick_device, put_on
 from varnn.network.training.early_stopping import EarlyStopping
 from varnn.network.training.record import Ahead, Epoch, Trained
-from varnn.network.training.validation import ValidationLoss
+from varnn.network.training.validation import validation_loss_of
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ def train_together(
     validation_loss = None
     if validation is not None:
         unseen = None if ahead is None else ahead.validation
-        validation_loss = ValidationLoss(architecture, validation, config.window, device, unseen)
+        validation_loss = validation_loss_of(architecture, validation, config, device, unseen)
     drawn = np.stack([pack(initial_weights(architecture, seed)) for seed in seeds])
     flat = put_on(device, drawn[0] if alone else drawn)
     optimiser = engine.optimiser(flat, config.learning_rate)

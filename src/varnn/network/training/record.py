@@ -1,6 +1,5 @@
 """What goes into a training beside the rows, and what comes out of it."""
 
-import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -26,8 +25,3 @@ class Trained:
     weights: Weights
     history: list[Epoch] = field(default_factory=list)
     best_epoch: int = 0
-
-    @property
-    def validation_loss(self) -> float:
-        """Loss of the epoch that was kept; infinite without validation rows."""
-        return self.history[self.best_epoch - 1].get("validation_loss", math.inf)

@@ -1,6 +1,11 @@
-"""The error on validation rows, by which the epoch to keep is chosen."""
+"""The error on validation rows, by which the epoch to keep is chosen.
 
-from typing import Any, NamedTuple
+With one loss row, each row is predicted from a window of its own. With several, windows are those of
+training, and each row is a loss row of one of them: that takes two steps a row, not a whole window, and is as
+good to choose an epoch by. Networks that see other inputs are told apart row by row, by `error_on_rows`.
+"""
+
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -8,14 +13,23 @@ import torch
 
 from varnn.data.chunks import chunks
 from varnn.data.panel import Panel
-from varnn.data.windows import Rows, window_ends
+from varnn.data.windows import Rows, loss_window_ends, rows_of, window_ends
 from varnn.errors import DataError
-from varnn.network.cell import Architecture, look_ahead
-from varnn.network.engines.engine import unpack
+from varnn.network.cell import (
+    Architecture,
+    Weights,
+    initial_state,
+    look_ahead,
+    predict,
+    project,
+    update,
+)
+from varnn.network.engines.engine import pack, unpack
 from varnn.network.scoring import score
-from varnn.network.training.config import put_on
+from varnn.network.training.config import TrainConfig, put_on
 
 _HIDDEN_AT_ONCE = 1 << 14  # rows
+_WINDOWS_AT_ONCE = 1 << 10
 
 
 class _Part(NamedTuple):
@@ -27,8 +41,37 @@ class _Part(NamedTuple):
     ahead: npt.NDArray[np.float32] | None  # and that of the rows after each
 
 
-class ValidationLoss:
+class ValidationLoss(Protocol):
     """Mean squared error of a panel's one-step predictions; of a cell that looks ahead, of those too."""
+
+    def __call__(self, flat: torch.Tensor) -> list[float]:
+        """Score the weights in ``flat``, ([E,] P)."""
+        ...
+
+
+def validation_loss_of(
+    architecture: Architecture,
+    panel: Panel,
+    config: TrainConfig,
+    device: torch.device,
+    ahead: npt.NDArray[np.float32] | None = None,
+) -> ValidationLoss:
+    """Choose how to validate: on windows as of training, where they have several loss rows."""
+    if config.loss_rows > 1:
+        ends = loss_window_ends(panel, config.window, config.loss_rows, 0)
+        if len(ends):
+            return LossOfWindows(architecture, panel, ends, config, device, ahead)
+    return LossOfRows(architecture, panel, config.window, device, ahead)
+
+
+def error_on_rows(architecture: Architecture, weights: Weights, panel: Panel, window: int) -> float:
+    """Mean squared error of one network on a scaled panel, each row predicted from its own window."""
+    flat = torch.from_numpy(pack(weights))
+    return LossOfRows(architecture, panel, window, flat.device)(flat)[0]
+
+
+class LossOfRows:
+    """Error of all rows, each predicted from its own window."""
 
     def __init__(
         self,
@@ -81,3 +124,68 @@ class ValidationLoss:
     def _kept(self, values: Any, part: _Part) -> npt.NDArray[np.float32]:
         """Bring values (E, N, ...) home, and keep those of the rows that are scored."""
         return np.asarray(values if self.on_host else values.cpu().numpy())[:, part.scored]
+
+
+class LossOfWindows:
+    """Error of the loss rows of some windows."""
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        panel: Panel,
+        ends: Rows,
+        config: TrainConfig,
+        device: torch.device,
+        ahead: npt.NDArray[np.float32] | None = None,
+    ) -> None:
+        self.architecture, self.window, self.loss_rows = architecture, config.window, config.loss_rows
+        self.on_host = device.type == "cpu"
+        scored = rows_of(ends, self.loss_rows)
+        self.known = np.count_nonzero(~np.isnan(panel.target[scored]))
+        self.known_ahead = 0 if ahead is None else np.count_nonzero(~np.isnan(ahead[scored]))
+        self.any_missing = bool(np.isnan(panel.target).any())
+        rows: list[Any] = [panel.inputs, panel.target[:, None], ends.astype(np.int64)]
+        if ahead is not None:
+            rows.append(ahead)
+        if not self.on_host:
+            rows = [put_on(device, one) for one in rows]
+        self.inputs, self.target, self.ends = rows[:3]
+        self.ahead = None if ahead is None else rows[3]
+
+    def __call__(self, flat: torch.Tensor) -> list[float]:
+        """Score the weights in ``flat``, ([E,] P); on the CPU in NumPy, on views of the same memory."""
+        members = flat.reshape(-1, flat.shape[-1])
+        weights = unpack(self.architecture, members.numpy() if self.on_host else members)
+        squares = np.zeros((2, len(members)))
+        for begin in range(0, len(self.ends), _WINDOWS_AT_ONCE):
+            squares += self._squares(weights, self.ends[begin : begin + _WINDOWS_AT_ONCE])
+        own, later = squares
+        return [float(one) for one in own / self.known + later / max(1, self.known_ahead)]
+
+    def _squares(self, weights: Weights, ends: Any) -> npt.NDArray[np.float64]:
+        """Sums of squared errors of windows, their own rows' and those of the rows after: (2, E)."""
+        squares, state = np.zeros((2, len(weights.fusion))), None
+        for back in range(self.window - 1, -1, -1):
+            rows = ends - back
+            projected = project(self.architecture, weights, self.inputs[rows])  # (E, B, K)
+            if state is None:
+                state = initial_state(self.architecture, like=projected)
+            y_hat, u = predict(self.architecture, weights, projected, state)
+            labels = self.target[rows]  # (B, 1)
+            if back < self.loss_rows:
+                squares[0] += self._sum(labels, y_hat)
+                if self.ahead is not None:
+                    squares[1] += self._sum(self.ahead[rows], look_ahead(weights, u))
+            if back > 0:
+                missing = labels != labels if self.any_missing else None
+                state = update(self.architecture, weights, labels - y_hat, u, state, missing)
+        return squares
+
+    def _sum(self, labels: Any, predictions: Any) -> npt.NDArray[np.float64]:
+        """Sum of squared errors of predictions (E, B, ...) where the label is known: (E,)."""
+        errors = labels - predictions
+        if not self.on_host:
+            labels, errors = labels.cpu().numpy(), errors.cpu().numpy()
+        # A prediction that is NaN must reach the loss, so it is the labels that say what is left out.
+        known = np.where(np.isnan(labels), 0, errors)
+        return np.asarray(np.square(known, dtype=np.float64).sum(axis=(1, 2)))

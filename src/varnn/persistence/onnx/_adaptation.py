@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from varnn.model.adaptation import BOUND, LEAK, Adaptation
+from varnn.model.adaptation import LEAK, Adaptation
 from varnn.persistence.onnx._graph import Graph, Value
 
 
@@ -13,19 +13,17 @@ class Adapter:
         self.graph, self.name, self.adaptation = graph, name, adaptation
         members, size, _ = adaptation.gain.shape
         rates = len(adaptation.forgetting)
-        self.change = graph.state(name, [rates, members, size], np.float64)  # d
-        self.features = graph.state(f"{name}_features", [members, size], np.float64)  # phi of the open step
+        self.change = graph.state(name, [rates, members, size], np.float64)  # c
+        self.white = graph.state(f"{name}_features", [members, size], np.float64)  # z of the open step
 
     def learn(self, left: Value, missing: Value) -> None:
         """Learn from what the outputs left of the targets, (n, E), where these are not missing, (n,)."""
         steps = 1 - np.array(self.adaptation.forgetting)[:, None]  # s: (R, 1)
-        bound = BOUND * self.adaptation.noise**0.5
+        bound = self.adaptation.bound
         errors = (left.unsqueeze(1) - self._corrections()).clip(-bound, bound)
-        # Products of a row with the gain, member by member: (n, E, 1, F + 1) with (E, F + 1, F + 1).
-        directions = (self.features.unsqueeze(2) @ self.adaptation.gain).sum(axis=2)  # q
-        sizes = (directions * self.features).sum(axis=2).unsqueeze(1)
+        sizes = (self.white * self.white).sum(axis=2).unsqueeze(1)
         gains = errors * steps / (sizes * steps + 1.0)  # (n, R, E)
-        changed = self.change * LEAK + gains.unsqueeze(3) * directions.unsqueeze(1)
+        changed = self.change * LEAK + gains.unsqueeze(3) * self.white.unsqueeze(1)
         self.change = missing.unsqueeze(1, 2, 3).where(self.change, changed)
 
     def correct(self, features: Value) -> Value:
@@ -33,11 +31,13 @@ class Adapter:
         # The constant feature comes with padding, which adds zeros: [u 0] + [0 1].
         constant = np.zeros(self.adaptation.gain.shape[1])
         constant[-1] = 1
-        self.features = features.padded(axis=2, axes=3) + constant
+        phi = features.padded(axis=2, axes=3) + constant
+        # Whitened member by member: (n, E, 1, F + 1) with (E, F + 1, F + 1).
+        self.white = (phi.unsqueeze(2) @ self.adaptation.whitening.astype(np.float64)).sum(axis=2)
         self.graph.carry(self.name, self.change)
-        self.graph.carry(f"{self.name}_features", self.features)
+        self.graph.carry(f"{self.name}_features", self.white)
         return self._corrections().mean(axis=2)
 
     def _corrections(self) -> Value:
         """What each member's output is corrected by: (n, R, E)."""
-        return (self.change * self.features.unsqueeze(1)).sum(axis=3)
+        return (self.change * self.white.unsqueeze(1)).sum(axis=3)

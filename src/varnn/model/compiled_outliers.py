@@ -2,7 +2,8 @@
 
 What `varnn.model.outliers.FilterStream` does, one series and one label at a time. The state of a series is
 that of a filter's snapshot: label taken last, rows since, labels left out lately, raised bound, rows since
-the last was left out, rows since it was raised, label in doubt, doubts that stayed, doubts that went.
+the last was left out, rows since it was raised, label in doubt, doubts that stayed, doubts that went. What is
+left out must be what a batch leaves out, to the last digit of a bound.
 """
 
 import math
@@ -11,12 +12,12 @@ import numpy as np
 
 from varnn._types import DoubleArray
 from varnn.model.outliers import AS_FAR, FARTHEST, HALVING, LATELY, PATIENCE, TIMES
-from varnn.network.jit import Scalar, kernel
+from varnn.network.jit import Scalar, exact_kernel
 
 _TAKEN, _WAITED, _LEFT, _GROWN, _OUT, _SINCE, _DOUBTED, _STAYED, _GONE = range(9)
 
 
-@kernel
+@exact_kernel
 def doubt_of(state: DoubleArray) -> Scalar:
     """How far the next prediction goes towards a label that is in doubt."""
     offset = state[_DOUBTED] - state[_TAKEN]
@@ -24,7 +25,7 @@ def doubt_of(state: DoubleArray) -> Scalar:
     return share * offset if offset == offset else 0.0
 
 
-@kernel
+@exact_kernel
 def judged(label: Scalar, change: Scalar, low: Scalar, high: Scalar, state: DoubleArray) -> Scalar:
     """Take in a label; give it back, or NaN where it is not plausible."""
     state[_OUT] += 1.0

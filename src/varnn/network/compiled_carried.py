@@ -13,14 +13,17 @@ Shapes: N rows, D inputs, K hidden, M memory; U is K with activation memory, and
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from varnn._types import FloatArray, IntArray
 from varnn.network import compiled_code
-from varnn.network._compiled_products import is_within, layer, product_of
-from varnn.network.carried import CarriedCell, Float32
 from varnn.network.cell import Architecture, Weights
+from varnn.network.compiled_code import in_one_layout
+from varnn.network.compiled_products import is_within, layer, product_of
 from varnn.network.handled import ANY, HandledCells
 from varnn.network.jit import Scalar, kernel
+
+Float32 = npt.NDArray[np.float32]
 
 BEFORE = 2  # numbers before the state in a row: the error and 1
 LARGEST = 1e19  # limit of states: its square is finite in single precision
@@ -54,7 +57,7 @@ class StepMatrices(NamedTuple):
         news = [weights.error, weights.error_bias]
         return cls(
             to_hidden=_transposed([weights.fusion_bias, state, inputs]),
-            readout=np.ascontiguousarray(weights.readout[..., 0]),
+            readout=in_one_layout(weights.readout[..., 0]),
             readout_bias=np.ascontiguousarray(weights.readout_bias[:, 0, 0]),
             to_memory=_transposed([*news, weights.carry] if architecture.accumulate else news),
         )
@@ -66,7 +69,10 @@ def _transposed(matrices: list[Float32]) -> Float32:
 
 
 def go_through(
-    carried: CarriedCell,
+    architecture: Architecture,
+    weights: Weights,
+    limit: float,
+    states: Float32,
     inputs: Float32,
     target: Float32,
     starts: IntArray,
@@ -74,17 +80,17 @@ def go_through(
     memory: Float32,
     hidden: Float32,
 ) -> None:
-    """Fill in what scoring gives of all rows, and carry the states on; members go side by side."""
-    matrices = StepMatrices.of(carried.architecture, carried.weights)
-    inputs, labels = np.ascontiguousarray(inputs), np.array(target)
-    limit = np.float32(min(float(carried.limit), LARGEST))
+    """Fill in what scoring gives of all rows, and carry states (E, n, any) on; members go side by side."""
+    matrices = StepMatrices.of(architecture, weights)
+    inputs, labels, starts = (in_one_layout(one) for one in (inputs, target, starts))
+    most = np.float32(min(limit, LARGEST))
 
     def one(member: int) -> None:
-        state = np.ascontiguousarray(carried.state[member])
-        weights: Any = [matrix[member] for matrix in matrices]
+        state = np.ascontiguousarray(states[member])
+        own: Any = [matrix[member] for matrix in matrices]
         found: Any = [hidden[member], predictions[member], memory[member]]
-        carried_rows(inputs, labels, starts, state, limit, *weights, *found)
-        carried.state[member] = state
+        carried_rows(inputs, labels, starts, state, most, *own, *found)
+        states[member] = state
 
     compiled_code.on_all_cores(one, range(len(predictions)))
 
@@ -100,6 +106,7 @@ def advance(
 
 @kernel
 def remember(
+    known: bool,
     error: Scalar,
     hidden: FloatArray,
     row: FloatArray,
@@ -108,12 +115,12 @@ def remember(
     limit: Scalar,
     news: FloatArray,
 ) -> None:
-    """Take in the error of a row, NaN where its label is missing.
+    """Take in the error of a row, where its label is known; one that is no number makes a state begin anew.
 
     ``state`` is how wide the state is, and ``news`` (M,) scratch.
     """
     width = len(news)
-    if error == error:
+    if known:
         row[0] = error
         layer(to_memory, row[: to_memory.shape[1]], news)
         row[BEFORE : BEFORE + width] = news
@@ -163,5 +170,6 @@ def carried_rows(
             outputs[place] = advance(row, to_hidden, readout, bias, now)
             if len(hidden):
                 hidden[place] = now
-            remember(labels[place] - outputs[place], now, row, size, to_memory, limit, news)
+            label = labels[place]
+            remember(label == label, label - outputs[place], now, row, size, to_memory, limit, news)
         states[series] = row[BEFORE : BEFORE + size]

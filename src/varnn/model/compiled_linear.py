@@ -12,7 +12,7 @@ import numpy as np
 
 from varnn._types import DoubleArray, IntArray
 from varnn.model.linear import SEASONAL, LinearPart
-from varnn.network._compiled_products import product_of
+from varnn.network.compiled_products import product_of
 from varnn.network.jit import Scalar, kernel
 
 _ROWS, _KNOWN, _LAST, _CHANGE, _CHANGES = range(5)

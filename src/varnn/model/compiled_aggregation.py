@@ -5,14 +5,29 @@ guarantee rests on weighted sums that are nothing to the last digit. Shapes: N r
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
 from varnn._types import DoubleArray, IntArray
-from varnn.model.aggregation import BACK, DISCOUNT, JUMP, KEPT, MOST, RATES, TRACKED
+from varnn.model.aggregation import BACK, DISCOUNT, JUMP, KEPT, MOST, RATES, TRACKED, Aggregator
+from varnn.network.compiled_code import in_one_layout
 from varnn.network.jit import Scalar, exact_kernel
 
 _RATES = tuple(RATES.tolist())
+
+
+def follow_compiled(
+    aggregator: Aggregator, experts: DoubleArray, labels: DoubleArray, starts: IntArray
+) -> tuple[DoubleArray, DoubleArray]:
+    """Go through the series of a panel as :meth:`Aggregator.follow` does."""
+    combined, weights, state = np.empty(len(labels)), np.empty_like(experts), aggregator.state()
+    scores, scale = np.ascontiguousarray(state[:, :-1]).reshape(aggregator.scores.shape), state[:, -1:].copy()
+    known: Any = [in_one_layout(one) for one in (experts, labels, starts, aggregator.prior)]
+    found: Any = [aggregator.least, scores, scale, combined, weights]
+    aggregated_rows(*known, *found)
+    aggregator.restore(np.column_stack([scores.reshape(len(scale), -1), scale]))
+    return combined, weights
 
 
 @exact_kernel

@@ -5,17 +5,32 @@ series is its T quantiles, three running means of sizes in units of the least, a
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
 from varnn._types import DoubleArray, FloatArray, IntArray
 from varnn.model.intervals._size_regression import BOUND, LARGEST, LEAST
-from varnn.model.intervals.error_scale import INFLATION_RATE, NEWS, RATE
-from varnn.model.intervals.levels import TAUS
-from varnn.network.jit import Scalar, kernel
+from varnn.model.intervals.error_scale import INFLATION_RATE, NEWS, RATE, ScaleTracker
+from varnn.model.intervals.levels import TAUS, quantile_bounds
+from varnn.network.compiled_code import in_one_layout
+from varnn.network.jit import Scalar, exact_kernel, kernel
 
 _TAUS, _NEWS = tuple(TAUS.tolist()), tuple(NEWS.tolist())
 _COUNT = len(_TAUS)
+
+
+def follow_compiled(
+    tracker: ScaleTracker, hidden: FloatArray, errors: DoubleArray, starts: IntArray, levels: DoubleArray
+) -> tuple[DoubleArray, DoubleArray]:
+    """Go through all rows of a panel as :meth:`ScaleTracker.follow` does."""
+    how, state = tracker.error_scale, tracker.state()
+    quantiles, scales = np.empty((len(errors), _COUNT)), np.empty(len(errors))
+    known: Any = [in_one_layout(one) for one in (hidden, errors, starts, how.weights)]
+    found: Any = [how.unit, how.largest, state, quantiles, scales]
+    tracked_rows(*known, *found)
+    tracker.restore(state)
+    return quantile_bounds(quantiles, levels, scales)
 
 
 @kernel
@@ -37,9 +52,12 @@ def expected_scale(told: Scalar, state: DoubleArray, weights: DoubleArray, unit:
     return unit * math.exp(min(max(exponent, -BOUND), BOUND))
 
 
-@kernel
+@exact_kernel
 def track(error: Scalar, expected: Scalar, unit: Scalar, largest: Scalar, state: DoubleArray) -> None:
-    """Take in the error of a row; NaN changes nothing."""
+    """Take in the error of a row; NaN changes nothing.
+
+    Sums keep their order: after a wild error they lose digits, and would lose others in another.
+    """
     if error != error:
         return
     scale, before = expected * state[-1], -np.inf

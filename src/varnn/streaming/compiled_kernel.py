@@ -12,14 +12,14 @@ import numpy as np
 from varnn._types import DoubleArray, FloatArray, IntArray
 from varnn.data.finite import LARGEST
 from varnn.data.preparation import LIMIT
-from varnn.model._compiled_adaptation import correct, learn, whiten
-from varnn.model._compiled_aggregation import believe, combine, weigh
-from varnn.model._compiled_linear import observe_linear, predict_linear
-from varnn.model._compiled_outliers import doubt_of, judged
 from varnn.model.aggregation import RATES
+from varnn.model.compiled_adaptation import correct, learn, whiten
+from varnn.model.compiled_aggregation import believe, combine, weigh
+from varnn.model.compiled_linear import observe_linear, predict_linear
+from varnn.model.compiled_outliers import doubt_of, judged
 from varnn.model.experts import FARTHEST
-from varnn.model.intervals._compiled_error_scale import expected_scale, told_by, track
-from varnn.network._compiled_carried import BEFORE, advance, remember
+from varnn.model.intervals.compiled_error_scale import expected_scale, told_by, track
+from varnn.network.compiled_carried import BEFORE, advance, remember
 from varnn.network.jit import Scalar, kernel
 from varnn.streaming import _compiled_layout as lay
 
@@ -310,7 +310,7 @@ def _observe(
         part,
         _part(opened, open_at, lay.REGRESSED),
     )
-    if below and residual == residual:  # a label that is not plausible does not count
+    if sizes[lay.POSITIVE] and below and residual == residual:  # one that is not plausible does not count
         carried[carried_at[lay.LIFTED]] = 1.0
     scaling = _part(numbers, at, lay.SCALING)
     target = np.nan
@@ -349,7 +349,7 @@ def _observe(
     news, most = np.empty(width, weights.dtype), weights.dtype.type(scaling[3])
     for member in range(members):
         error = weights.dtype.type(target - outputs[member])
-        remember(error, hidden[member], rows[member], state, to_memory[member], most, news)
+        remember(target == target, error, hidden[member], rows[member], state, to_memory[member], most, news)
     known = _part(carried, carried_at, lay.KNOWN)
     known[:] = opened[: len(known)]
 
@@ -358,4 +358,4 @@ def _observe(
 def weigh_rows(scores: DoubleArray, prior: DoubleArray, weights: DoubleArray) -> None:
     """Fill in the weights (n, K) that the experts of n series have, by their scores (n, K J)."""
     for series in range(len(weights)):
-        weigh(scores[series].copy().reshape(-1, _RATES), prior, weights[series])
+        weigh(scores[series].reshape(-1, _RATES), prior, weights[series])
