@@ -137,8 +137,7 @@ class Aggregator:
         self._told_scores[...], self._told_regrets[...] = self.scores, regrets
         np.multiply(regrets, regrets, out=self._told_squares)
         scores = np.logaddexp(self._told.dot(_UPDATE), _BACK)
-        scale = self.scale * _TRACKED + squares * _NEW
-        np.maximum(scale, self.least, out=scale)
+        scale = np.maximum(self.scale * _TRACKED + squares * _NEW, self.least)
         if missing is not None:
             scores = np.where(missing[:, None, None], self.scores, scores)
             scale = np.where(missing, self.scale, scale)

@@ -23,7 +23,7 @@ Cycle = Literal["day", "week"]
 CYCLES: tuple[str, ...] = get_args(Cycle)
 _SECONDS = {"day": 86_400, "week": 604_800}
 _MONDAY = 3 * 86_400  # the epoch was a Thursday
-_TICKS = {np.dtype("datetime64[us]"): 1_000_000, np.dtype("datetime64[ns]"): 1_000_000_000}  # of a second
+_MICROSECONDS = np.dtype("datetime64[us]")
 
 
 def calendar_names(cycles: Sequence[Cycle]) -> tuple[str, ...]:
@@ -94,10 +94,9 @@ def calendar_of(time: np.datetime64 | None, cycles: tuple[Cycle, ...]) -> npt.ND
     """
     if time is None:
         return _calendar_at(None, cycles)
-    ticks = _TICKS.get(time.dtype)
-    if ticks is None:
-        time, ticks = time.astype("datetime64[us]"), 1_000_000
-    return _calendar_at(int(time.view(np.int64)) // ticks % _SECONDS["week"], cycles)
+    if time.dtype != _MICROSECONDS:
+        time = time.astype(_MICROSECONDS)
+    return _calendar_at(int(time.view(np.int64)) // 1_000_000 % _SECONDS["week"], cycles)
 
 
 @lru_cache(maxsize=4096)

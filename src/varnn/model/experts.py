@@ -214,6 +214,7 @@ class LiveExperts:
         self._nothing = -scaling.target_offset / scaling.target_scale
         self._nothing_to_add = np.full((1, n_series), self._nothing)
         self._sayings, self._unit = self._made_sayings(), np.array(experts.unit)
+        self._told = np.ones((len(self._sayings), n_series))
         members = len(experts.readout.gain)
         self._shares = np.full(members, 1 / members)
 
@@ -353,7 +354,9 @@ class LiveExperts:
         grown : list of arrays of shape (n,)
             What the trees say, if there are any.
         """
-        told = np.ones((len(self._sayings), len(mean)))
+        told = self._told
+        if told.shape[1] != len(mean):  # rows of a panel
+            told = np.ones((len(self._sayings), len(mean)))
         place = 0
         if followed is not None and linear.regressors is not None:
             told[0], told[1], told[2] = linear.last, linear.predictions, followed

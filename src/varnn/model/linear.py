@@ -339,10 +339,11 @@ class LinearStream:
 
     def observe(self, labels: FloatArray) -> None:
         """Take in the labels (n,) of the rows last asked for; NaN is missing."""
-        there = ~np.isnan(labels)
-        if self._all_known and np.count_nonzero(there) == len(there):  # nearly always
+        missing = np.isnan(labels)
+        if self._all_known and not np.count_nonzero(missing):  # nearly always
             self.change, self.last = labels - self.last, labels.copy()
         else:
+            there = ~missing
             self.change = np.where(there & self.known, labels - self.last, 0)
             self.last = np.where(there, labels, self.last)
             self.known |= there

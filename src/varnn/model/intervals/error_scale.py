@@ -27,6 +27,7 @@ References
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
 
@@ -147,11 +148,16 @@ class ErrorScale(Calibrator):
 
     def scales(self, regressors: DoubleArray) -> DoubleArray:
         """Compute scales in the target's units, before m: logarithms (n, K + 3) -> (n,)."""
-        exponent = regressors.dot(self.weights[:-1])
-        exponent += self.weights[-1]
+        slopes, constant, unit = self._numbers
+        exponent = regressors.dot(slopes) + constant
         if not exponent.dot(exponent) <= BOUND * BOUND:  # the sum of squares tells that none is beyond
             np.minimum(np.maximum(exponent, -BOUND, out=exponent), BOUND, out=exponent)
-        return np.asarray(np.exp(exponent) * self.unit)
+        return np.asarray(np.exp(exponent) * unit)
+
+    @cached_property
+    def _numbers(self) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
+        """Weights, that of 1, and the unit: a row takes as long as the calls to NumPy it makes."""
+        return self.weights[:-1], np.array(self.weights[-1]), np.array(self.unit)
 
 
 class ScaleTracker(Tracker):
@@ -184,11 +190,11 @@ class ScaleTracker(Tracker):
 
     def observe(self, errors: DoubleArray) -> None:
         """Take in the errors (n,) of these predictions; NaN leaves its series as it is."""
-        known = ~np.isnan(errors)
-        count = np.count_nonzero(known)
-        if count == len(errors):
+        missing = np.isnan(errors)
+        if not np.count_nonzero(missing):
             self._learn(self._state, errors, self._expected, self._scales)
-        elif count:
+        elif not missing.all():
+            known = ~missing
             some = self._state[known]
             self._learn(some, errors[known], self._expected[known], self._scales[known])
             self._state[known] = some
