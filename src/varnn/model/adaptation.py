@@ -153,20 +153,20 @@ class Adapter:
         self._inverse = 1 / self._steps
         self._bound, self._lowest = np.array(adaptation.bound), np.array(-adaptation.bound)
         self._features = np.ones((members, n_series, size))
-        self._news = np.zeros_like(self.change)
         self._outputs = np.zeros((1, members, n_series))
         products = np.zeros(rows.shape[:-1])
         self._corrections, self._sizes = products[:rates], products[rates:]  # (R, E, n), (1, E, n)
         self._shares = np.full(members, 1 / members)
-        # Views of these, made once, as a row takes as long as the calls to NumPy it makes.
+        # Views of these, made once.
         own, white = adaptation.whitened_apart, self._white[0]
         self._seen_alike = self._features[0, :, own:]
         self._own_white, self._white_alike = white[:, :, :own], white[:, :, own:]
         self._rows, self._white_column = rows[..., None, :], white[..., None]
         self._products = products[..., None, None]
 
-    # Hence also: products instead of sums, which are quicker on a few numbers; arrays of no axes where there
-    # would be a number; and what is of one shape, as NumPy takes twice as long to find a common one.
+    # A row takes as long as the calls to NumPy it makes: hence views made in advance; products, which on a few
+    # numbers are quicker than sums; arrays of no axes, which are quicker than numbers; and operands with as
+    # many axes each, as NumPy takes twice as long to find a common shape.
     def correct(
         self, features: npt.NDArray[Any], outputs: npt.NDArray[Any], common: DoubleArray | None = None
     ) -> DoubleArray:
@@ -213,9 +213,8 @@ class Adapter:
             errors, leak = np.where(known, errors, 0.0), np.where(known, LEAK, 1.0)[:, None]
         np.minimum(np.maximum(errors, self._lowest, out=errors), self._bound, out=errors)
         rates = errors / (self._inverse + self._sizes)  # s e / (1 + s z' z)
-        np.multiply(rates[..., None], self._white, out=self._news)
         self.change *= leak
-        self.change += self._news
+        self.change += rates[..., None] * self._white
 
     def follow(
         self,

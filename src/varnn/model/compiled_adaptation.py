@@ -45,10 +45,7 @@ def corrections_compiled(
     steps, labels = 1 - np.array(how.forgetting), targets.astype(np.float64)
     added = np.empty((len(how.gain), rows, len(steps)))
     own, size = how.own, how.gain.shape[1]
-    common = (
-        np.column_stack([regressors, np.ones(rows)])[:, : size - own]
-        @ adapter.adaptation.factor[0, own:, own:]
-    )
+    common = np.column_stack([regressors, np.ones(rows)])[:, : size - own] @ how.factor[0, own:, own:]
 
     def one(member: int) -> None:
         white, phi = np.empty((rows, size)), np.empty((_BLOCK, size))
@@ -58,7 +55,7 @@ def corrections_compiled(
             here = phi[: len(white[some])]
             here[:, : hidden.shape[2]], here[:, hidden.shape[2] : -1] = hidden[member, some], regressors[some]
             here[:, -1] = 1
-            white[some, :own] = here @ adapter.adaptation.factor[member, :, :own]
+            white[some, :own] = here @ how.factor[member, :, :own]
         change = np.ascontiguousarray(adapter.change[:, member].swapaxes(0, 1))
         known = (outputs[member].astype(np.float64), labels, starts)
         adapted_rows(white, *known, steps, how.bound, change, added[member])
