@@ -157,7 +157,8 @@ class Stream:
         float or array of shape (n,)
             In the target's units; with ``interval`` an :class:`~varnn.model.intervals.Interval`.
         """
-        levels, several = (), False
+        levels: Levels = ()
+        several = False
         if interval is not None:
             levels, several = levels_of(interval)
             known_calibrator(self.model.calibrator)
