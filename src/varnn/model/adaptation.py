@@ -164,8 +164,8 @@ class Adapter:
         self._rows, self._white_column = rows[..., None, :], white[..., None]
         self._products = products[..., None, None]
 
-    # A row takes as long as the calls to NumPy it makes: hence views made in advance; products, which on a few
-    # numbers are quicker than sums; arrays of no axes, which are quicker than numbers; and operands with as
+    # A row takes as long as the calls to NumPy it makes: hence views made in advance; products, on a
+    # few numbers quicker than sums; arrays of no axes, quicker than numbers; and operands with as
     # many axes each, as NumPy takes twice as long to find a common shape.
     def correct(
         self, features: npt.NDArray[Any], outputs: npt.NDArray[Any], common: DoubleArray | None = None
