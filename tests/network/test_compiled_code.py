@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 
@@ -94,15 +93,23 @@ def test_the_switch_is_looked_at_with_every_call(monkeypatch: pytest.MonkeyPatch
     assert is_there()
 
 
-@pytest.mark.parametrize("cores", [None, 1, 2, 7])
-def test_work_is_shared_in_order_and_nothing_is_left_out(cores: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: cores)
+@pytest.mark.parametrize("cores", [1, 2, 7])
+def test_work_is_shared_in_order_and_nothing_is_left_out(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_code, "n_cores", lambda: cores)
     assert on_all_cores(lambda one: 2 * one, range(20)) == list(range(0, 40, 2))
     assert on_all_cores(abs, []) == []
-    for count in (0, 1, 6, 300):
+    for count in (0, 1, 6, 300, 2000):
         parts = shares(count)
         assert [row for part in parts for row in range(count)[part]] == list(range(count))
-        assert len(parts) == (cores or 1)
+        assert len(parts) == max(1, min(cores, count // compiled_code.FEWEST_EACH))
+
+
+def test_cores_that_a_process_must_not_use_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {3}, raising=False)
+    assert compiled_code.n_cores() == 1
+    monkeypatch.setattr("os.cpu_count", lambda: None)
+    assert compiled_code.n_cores() == 1
 
 
 def test_what_goes_wrong_on_a_core_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,13 +17,14 @@ import pytest
 from varnn import Details, Panel, Stream, VARNNRegressor
 from varnn.data.files import write_atomically
 from varnn.errors import ConfigError, ModelFileError, OutputError, ThreadError
+from varnn.streaming import _journal, messages
 from varnn.streaming import store as store_module
 from varnn.streaming._compiled_step import CompiledStep
 from varnn.streaming._journal import Journal, _Lock
 from varnn.streaming._numpy_step import NumpyStep
 from varnn.streaming.by_name import Streams
 from varnn.streaming.linked import LinkedStreams
-from varnn.streaming.store import Store
+from varnn.streaming.store import EVERY, Store
 
 SMALL: Any = {"epochs": 1, "hidden_size": 6, "ensemble": 2, "window": 4, "device": "cpu"}
 NAMES = ("a", "b", "c")
@@ -621,3 +622,63 @@ def test_a_text_of_several_lines_is_kept_as_one_message(alone: VARNNRegressor, t
         coming = {"series": "a", "x": [0.5, 0.5]}
         assert again.answer(coming) == store.answer(coming)
     store.close()
+
+
+def test_what_could_not_be_written_is_written_with_the_next_commit(
+    alone: VARNNRegressor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A state that was due with the commit that failed covers no message after it."""
+    random, reference = np.random.default_rng(5), alone.stream()
+    store = Store(alone, tmp_path / "live")
+
+    def send(count: int) -> None:
+        for x in random.normal(size=(count, 2)).tolist():
+            store.answer({"series": "a", "x": x, "y": x[0]})
+            reference.predict(x)
+            reference.observe(x[0])
+
+    send(EVERY - 10)
+    store.commit()
+    send(10)
+    journal: Any = store._journal
+
+    def full(_: Any) -> None:
+        raise OutputError("no room is left. Make room.")
+
+    with monkeypatch.context() as patched, pytest.raises(OutputError):
+        patched.setattr(journal, "write", full)
+        store.commit()
+    send(20)
+    store.commit()
+    journal.close()  # as if it were killed here
+    with Store(alone, tmp_path / "live") as again:
+        found = again.answer({"series": "a", "x": [0.1, 0.2]})
+    assert found["prediction"] == reference.predict([0.1, 0.2])
+
+
+def test_messages_of_several_lines_in_a_file_of_before(alone: VARNNRegressor, tmp_path: Path) -> None:
+    path, lines = tmp_path / "old", [{"series": "a", "x": [0.1, row / 9], "y": 1.0} for row in range(5)]
+    with Store(alone, tmp_path / "new") as other:
+        for message in lines:
+            other.answer(message)
+        expected = other.answer({"series": "a", "x": [0.0, 0.0]})
+    with Store(alone, path) as store:
+        for message in lines:
+            store.answer(message)
+            store.commit()
+        journal: Any = store._journal
+        for entry, message in enumerate(lines, start=1):
+            text = json.dumps(message, indent=1)
+            journal._database.execute(
+                "UPDATE journal SET message = ? WHERE entry = ?", (_journal._sealed(text), entry)
+            )
+        journal._database.execute("UPDATE facts SET value = '1' WHERE name = 'version'")
+    with Store(alone, path) as again:
+        assert again.answer({"series": "a", "x": [0.0, 0.0]}) == expected
+
+
+def test_a_name_as_long_as_a_book_is_not_kept_in_mind(alone: VARNNRegressor) -> None:
+    before = messages._meant.cache_info().currsize
+    with Store(alone) as store:
+        answer = store.answer({"series": "a", "x": [0.1, 0.2], "y" * 10_000: 1.0})
+    assert "prediction" in answer and messages._meant.cache_info().currsize == before

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from varnn._types import DoubleArray, IntArray
+from varnn.data.blas import one_blas_thread
 from varnn.data.panel import Panel
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ def exact_leak(panel: Panel) -> str | None:
     """
     if panel not in _found:
         # The products are small: on a busy machine their threads would wait for each other.
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             relation = _relation(panel)
         _found[panel] = None if relation is None else _in_words(panel, relation)
     return _found[panel]

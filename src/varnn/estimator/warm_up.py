@@ -5,6 +5,8 @@ process beside it, unless it was done before: by the time a model is there, so i
 """
 
 import os
+import time
+from pathlib import Path
 
 import numpy as np
 
@@ -21,19 +23,35 @@ from varnn.network.cell import Architecture, Weights, initial_weights
 from varnn.streaming.stream import Stream
 
 SWITCH = "VARNN_WARM_UP"  # variable of the environment; 0 never begins a process
+_LONGEST = 300.0  # seconds after which one that began is not waited for
 _begun: list[bool] = []  # whether this process looked already
 
 
 def begin() -> None:
-    """Compile in a process beside this one, unless that was done before."""
+    """Compile in a process beside this one, unless that was done, or is being done, or would not be kept."""
     if _begun or os.environ.get(SWITCH) == "0" or not compiled_code.is_there():
         return
     _begun.append(True)
+    from varnn.model.intervals.compiled_error_scale import tracked_rows
     from varnn.network.jit import is_kept
-    from varnn.streaming.compiled_kernel import observe_rows, predict_rows
+    from varnn.streaming.compiled_kernel import predict_rows
 
-    if not (is_kept(predict_rows) and is_kept(observe_rows)):
+    folder = predict_rows.stats.cache_path  # type: ignore[attr-defined]  # numba's
+    if folder is not None and not is_kept(tracked_rows) and _is_first(Path(folder)):  # it is compiled last
         compiled_code.compile_beside(__name__)
+
+
+def _is_first(folder: Path) -> bool:
+    """Tell whether no other process said lately that it compiles; say so."""
+    mark = folder / "begun"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if mark.exists() and time.time() - mark.stat().st_mtime > _LONGEST:
+            mark.unlink(missing_ok=True)
+        mark.touch(exist_ok=False)
+    except OSError:
+        return False
+    return True
 
 
 def compile_now() -> None:
@@ -43,6 +61,7 @@ def compile_now() -> None:
     live.predict(panel.inputs[0], interval=0.9)
     live.observe(panel.target[0])
     predict_intervals(model, panel, 0.9)
+    sum(live.weights.values())
 
 
 def _untrained() -> tuple[Fitted, Panel]:

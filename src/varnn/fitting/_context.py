@@ -46,6 +46,8 @@ def with_context(
     if wanted == "series" or validation is None or not carried.carried:
         return carried
     # So many rows before that the state has left where it began, even if the validation rows are few.
+    if np.isnan(validation.latest(LATEST).target).all():  # nothing to choose on
+        return carried
     rows, own = preceded(validation.latest(LATEST), training, carried.reach)
     errors = [_error(model, rows, own) for model in (carried, fitted)]
     if errors[0] <= TOLERATED * errors[1]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import DoubleArray, FloatArray, IntArray
+from varnn.data.blas import one_blas_thread
 from varnn.model.adaptation import LEAK, Adapter
 from varnn.network import compiled_code
 from varnn.network.compiled_products import product_of, upper_product
@@ -61,7 +62,8 @@ def corrections_compiled(
         adapted_rows(white, *known, steps, how.bound, change, added[member])
         adapter.change[:, member] = change.swapaxes(0, 1)
 
-    compiled_code.on_all_cores(one, range(len(added)))
+    with one_blas_thread():  # of each member's products
+        compiled_code.on_all_cores(one, range(len(added)))
     return np.ascontiguousarray(added.mean(axis=0).T)
 
 

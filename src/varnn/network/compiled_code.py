@@ -1,15 +1,18 @@
-"""Whether there is compiled code to use, and both cores to use it on.
+"""Whether there is compiled code to use, and cores to use it on.
 
-Modules called ``_compiled_...`` hold second implementations, by numba (``varnn[fast]``), of what others do on
+Modules called ``compiled_...`` hold second implementations, by numba (``varnn[fast]``), of what others do on
 NumPy alone; those others remain what they are tested against. The first call after an installation compiles,
-for some ten seconds, and keeps the result on disk. It can be done ahead in a process beside this one, so that
-nobody waits for it (`varnn.estimator.warm_up`).
+for ten to twenty seconds, and keeps the result on disk. It can be done ahead in a process beside this one, so
+that nobody waits for it (`varnn.estimator.warm_up`).
 """
 
+import contextlib
 import importlib
+import logging
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
@@ -18,12 +21,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+logger = logging.getLogger(__name__)
+
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 # Rows that take NumPy half a second, which is what it takes to load compiled code. Not "where it is loaded
 # already": the same call must give the same digits whatever was called before it.
 ROWS_WORTH_IT = 4096
+FEWEST_EACH = 128  # series of a fleet that are worth a core of their own
 SWITCH = "VARNN_COMPILED"  # variable of the environment; 0 does without
 
 
@@ -39,34 +45,60 @@ def is_there() -> bool:
     """
     if os.environ.get(SWITCH) == "0" or not _loads():
         return False
-    if _beside:
-        _beside.pop().wait()  # it is nearly done: to begin anew would take longer
+    with _waiting:
+        if _beside:  # it is nearly done: to begin anew would take longer
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                _beside.pop().wait(_LONGEST_WAIT)
     return True
 
 
 _beside: list[subprocess.Popen[bytes]] = []  # the process that compiles, while there is one
+_waiting = threading.Lock()
+_LONGEST_WAIT = 120.0  # seconds
 
 
 def compile_beside(module: str) -> None:
-    """Compile in a process beside this one, by running a module; who needs what it compiles waits for it."""
-    nowhere = subprocess.DEVNULL
-    _beside.append(
-        subprocess.Popen([sys.executable, "-m", module], stdin=nowhere, stdout=nowhere, stderr=nowhere)
-    )
+    """Compile in a process beside this one, by running a module; who needs what it compiles waits for it.
+
+    Where no process can be started nothing happens: it is compiled when it is needed.
+    """
+    if not sys.executable or getattr(sys, "frozen", False):  # which would start an application again
+        return
+    nowhere, paths = subprocess.DEVNULL, os.pathsep.join(one for one in sys.path if one)
+    # -P: no module of the folder that one happens to be in.
+    command = [sys.executable, "-P", "-m", module]
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=nowhere,
+            stdout=nowhere,
+            stderr=nowhere,
+            env={**os.environ, "PYTHONPATH": paths},
+        )
+    except OSError as error:
+        logger.info("code could not be compiled ahead: %s.", error)
+        return
+    _beside.append(process)
 
 
 @cache
 def _loads() -> bool:
     try:
-        importlib.import_module("varnn.network.jit")
+        jit = importlib.import_module("varnn.network.jit")
     except ImportError:  # numba is not installed, or is one that refuses this version of NumPy
         return False
-    return True
+    return not jit.numba.config.DISABLE_JIT  # whoever debugs by it means code of their own
 
 
 def is_worth_it(rows: int) -> bool:
     """Tell whether so many rows are enough for compiled code, and it is there."""
     return rows >= ROWS_WORTH_IT and is_there()
+
+
+def n_cores() -> int:
+    """How many cores this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)  # not everywhere
+    return min(os.cpu_count() or 1, len(allowed(0)) if allowed else sys.maxsize)
 
 
 def on_all_cores(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
@@ -78,11 +110,10 @@ def on_all_cores(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> li
     [1, 2]
     """
     listed = list(items)
-    cores = min(len(listed), os.cpu_count() or 1)
+    cores = min(len(listed), n_cores())
     if cores < 2:
         return [work(item) for item in listed]
-    # Products of each keep to one thread: more would wait for each other.
-    with ThreadPoolExecutor(cores) as pool, _libraries().limit(limits=1, user_api="blas"):
+    with ThreadPoolExecutor(cores) as pool:
         return list(pool.map(work, listed))
 
 
@@ -100,14 +131,6 @@ def ahead(items: Iterator[_Item]) -> Iterator[_Item]:
         while (item := coming.result()) is not end:
             coming = pool.submit(next, items, end)
             yield item
-
-
-@cache
-def _libraries() -> Any:
-    """The libraries of products that are loaded; to find them takes a while."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 def in_one_layout(array: Any) -> Any:
@@ -129,6 +152,6 @@ def shares(count: int) -> list[slice]:
     >>> sum(one.stop - one.start for one in shares(10))
     10
     """
-    cores = os.cpu_count() or 1
+    cores = max(1, min(n_cores(), count // FEWEST_EACH))
     ends = [count * core // cores for core in range(cores + 1)]
     return [slice(first, last) for first, last in pairwise(ends)]

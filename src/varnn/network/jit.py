@@ -5,9 +5,12 @@ functions and constants it makes use of. So what is kept lies in a folder that i
 rooms that have compiled functions, or constants of such: other code, another folder.
 """
 
+import getpass
 import hashlib
 import os
 import shutil
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +30,7 @@ _ROOMS = ("data", "network", "model", "streaming")
 def _folder() -> Path:
     """Where compiled code of these sources is kept."""
     digest = hashlib.sha256()
+    digest.update(f"{numba.__version__} {sys.version}".encode())
     for room in _ROOMS:
         for source in sorted((_PACKAGE / room).rglob("*.py")):
             digest.update(source.read_bytes())
@@ -34,7 +38,10 @@ def _folder() -> Path:
     if numba.config.CACHE_DIR:  # as the user wants it
         return Path(numba.config.CACHE_DIR, f"varnn-{name}")
     if not os.access(_PACKAGE, os.W_OK):
-        return Path.home() / ".cache" / "varnn" / f"compiled-{name}"
+        try:
+            return Path.home() / ".cache" / "varnn" / f"compiled-{name}"
+        except RuntimeError:  # a user without a home
+            return Path(tempfile.gettempdir(), f"varnn-{getpass.getuser()}", f"compiled-{name}")
     own = _PACKAGE / "__pycache__" / "compiled"
     for other in own.glob("*") if own.is_dir() else ():  # of code that is no more
         if other.name != name:

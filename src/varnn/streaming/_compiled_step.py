@@ -60,7 +60,7 @@ class CompiledStep(Step):
         super().__init__(model, n_series)
         if not (is_kept(predict_rows) and is_kept(observe_rows)):
             logger.warning(
-                "compiling the steps of streams: once after an installation, for some ten seconds."
+                "compiling the steps of streams: once after an installation, for ten to twenty seconds."
             )
         if workspace.layout is None:
             workspace.layout = lay.layout_of(model)

@@ -342,14 +342,28 @@ def _opened(path: Path, model: str, *, synchronous: bool) -> sqlite3.Connection:
             raise ModelFileError(
                 f"{str(path)!r} holds the state of another model. Give that model, or another --state file."
             )
-        if facts["version"] != str(_VERSION):  # its rows are those of groups of one message
-            database.execute("UPDATE facts SET value = ? WHERE name = 'version'", (str(_VERSION),))
+        if facts["version"] != str(_VERSION):
+            _bring_up_to_date(database)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
     except BaseException:
         database.close()
         raise
     return database
+
+
+def _bring_up_to_date(database: sqlite3.Connection) -> None:
+    """Make rows of before, one message each, those of groups of one: a message then has one line."""
+    with database:
+        database.execute("BEGIN IMMEDIATE")
+        rows = database.execute("SELECT scope, entry, message FROM journal WHERE instr(message, char(10))")
+        for scope, entry, sealed in rows.fetchall():
+            if sealed == _sealed(sealed[_SEAL:]):  # what is damaged stays so, and is told when it is read
+                line = _sealed(sealed[_SEAL:].replace("\n", " "))  # within texts JSON has no line breaks
+                database.execute(
+                    "UPDATE journal SET message = ? WHERE scope = ? AND entry = ?", (line, scope, entry)
+                )
+        database.execute("UPDATE facts SET value = ? WHERE name = 'version'", (str(_VERSION),))
 
 
 class _Lock:

@@ -24,6 +24,7 @@ from varnn.errors import DataError
 from varnn.streaming.json_text import write
 from varnn.streaming.stream import Stream
 
+_LONGEST_MISSPELT = 20  # characters of a field that may be misspelt; what is longer is not kept in mind
 LONGEST_NAME = 200  # characters of a series' name, or of a key
 _MOST_LEVELS = 20
 _FIELDS = {"series", "x", "y", "time", "interval", "seq", "key"}
@@ -61,7 +62,7 @@ def check(message: Mapping[str, Any], texts: Collection[str] = ()) -> None:
     """
     if not message.keys() <= _FIELDS:  # what else a program has to say is no matter
         for unknown in message.keys() - _FIELDS:
-            if meant := _meant(unknown):
+            if len(unknown) <= _LONGEST_MISSPELT and (meant := _meant(unknown)):
                 raise DataError(f"a message has no field {shown(unknown)}. Did you mean {meant!r}?")
     if "x" not in message and "y" not in message:
         raise DataError("a message must be an object with 'x', 'y' or both.")

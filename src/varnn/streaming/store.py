@@ -11,10 +11,9 @@ A stream killed at any point goes on from the file with the very numbers it woul
 is sent again is known by its ``seq``, which every answer carries and which counts the messages of a series
 that were taken, or by a ``key`` of the sender's own; it is answered as it was, and changes nothing.
 
-Why messages, and not states, are written each time: the state of a default model is some 40 kB a series, a
-message some 300 bytes. A state follows from an earlier one and the messages since, to the last bit, so that
-it is enough to write it once in ``EVERY`` messages of a series; going on costs as many steps at most. Where a
-group holds more of a series than its state takes, the state is written, and not the messages.
+Why messages, and not states, are written each time: a state of the default is a hundred times as large. It
+follows from an earlier one and the messages since, to the last bit by the same arithmetic (compiled, or not),
+so that one in ``EVERY`` messages is enough. Where a group holds more than a state takes, that is written.
 
 Series that were not used for longest leave memory once there are more than ``in_memory``; they come back from
 the file when they are asked for. Linked series (``peers=True``) have one state, of all together, and stay.
@@ -216,9 +215,13 @@ class Store:
         if not too_many and not group.series:
             return
         surplus = list(islice(self._series, too_many))
-        self._add_states(surplus, group)
-        covered = {one.scope for one in group.states}
-        journal.write(group._replace(entries=[one for one in group.entries if one.scope not in covered]))
+        states, answered = self._due_states(surplus, group), self._due_answers(group)
+        covered = {one.scope for one in states}
+        entries = [one for one in group.entries if one.scope not in covered]
+        journal.write(group._replace(entries=entries, states=states, answered=answered))
+        for state in states:  # only now: what could not be written is written with the next commit
+            self._since[state.scope], self._state_size = 0, len(state.state)
+        self._pruned |= answered
         for name in surplus:
             known = self._series.pop(name)
             del self.streams[name]
@@ -375,22 +378,25 @@ class Store:
         if key is not None:
             self._new[known.id, key] = text
 
-    def _add_states(self, leaving: Sequence[str], group: Group) -> None:
-        """Add the states that are due, and those of series that leave memory; drop the oldest answers."""
+    def _due_states(self, leaving: Sequence[str], group: Group) -> list[State]:
+        """Take the states that are due, and those of series that leave memory."""
+        states, due, most = [], set(), max(self._state_size, _LEAST_NOTED)
+        every = EVERY * len(self.streams) if self._linked else EVERY
         for scope, entry, name in self._scopes(group):
-            every = EVERY * len(self.streams) if self._linked else EVERY
-            most = max(self._state_size, _LEAST_NOTED)
             if self._since.get(scope, 0) >= every or self._noted.get(scope, 0) > most:
-                group.states.append(State(scope, entry, self._state_of(scope, name)))
-                self._since[scope], self._state_size = 0, len(group.states[-1].state)
+                states.append(State(scope, entry, self._state_of(scope, name)))
+                due.add(scope)
         for name in leaving:
             known = self._series[name]
-            if self._since.get(known.id, 0) > _REPLAYED:
-                group.states.append(State(known.id, known.seq, self.streams[name].snapshot()))
-        for known in group.series.values():
-            last = known.seq - self._kept
-            if last - self._pruned.get(known.id, 0) >= min(self._kept, EVERY):
-                group.answered[known.id] = self._pruned[known.id] = last
+            if known.id not in due and self._since.get(known.id, 0) > _REPLAYED:
+                states.append(State(known.id, known.seq, self.streams[name].snapshot()))
+        return states
+
+    def _due_answers(self, group: Group) -> dict[int, int]:
+        """List up to which number the answers of each series may be dropped."""
+        last = {known.id: known.seq - self._kept for known in group.series.values()}
+        enough = min(self._kept, EVERY)
+        return {one: seq for one, seq in last.items() if seq - self._pruned.get(one, 0) >= enough}
 
     def _scopes(self, group: Group | None = None) -> Iterator[tuple[int, int, str]]:
         """Go through what has a state of its own, in a group or all: its scope, last entry and name."""

@@ -6,7 +6,8 @@ from threading import Lock, local
 
 import scipy.linalg.cython_blas  # noqa: F401  compiled engines call it, and what is loaded later is not limited
 import torch
-from threadpoolctl import threadpool_limits
+
+from varnn.data.blas import one_blas_thread
 
 
 class _TorchThreads:
@@ -53,7 +54,7 @@ def one_thread() -> Iterator[None]:
     _mine.within = True
     _torch_threads.enter()
     try:
-        with threadpool_limits(1, user_api="blas"):  # which knows of threads that overlap by itself
+        with one_blas_thread():
             yield
     finally:
         _torch_threads.leave()
