@@ -3,18 +3,17 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-_lock = threading.Lock()
-_before: list[tuple[Any, int]] = []  # libraries, and how many threads each took before anyone was within
-_within: list[None] = []  # one for each thread that is
+_owned = threading.Lock()  # by the thread that set the number, and will bring it back
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Keep products to one thread: they are small here, and on a busy machine threads wait for each other.
 
-    Several threads may be within at a time: the first one sets the number, the last one brings it back.
+    Several threads may be within at a time. The number is one for the whole process, so that the first one
+    alone sets it, and brings it back when it leaves: two that each bring back what they found would leave it
+    at one for good. Whoever stays longer computes as quickly as without.
 
     Examples
     --------
@@ -23,21 +22,13 @@ def one_blas_thread() -> Iterator[None]:
     ...     float((np.eye(2) @ np.ones(2)).sum())
     2.0
     """
-    # Late: to look for libraries takes a while. Its own limits belong to the thread that sets them.
-    from threadpoolctl import ThreadpoolController
+    from threadpoolctl import threadpool_limits  # late: to look for libraries takes a while
 
-    with _lock:
-        if not _within:
-            found = ThreadpoolController().select(user_api="blas").lib_controllers
-            _before.extend((library, library.num_threads) for library in found)
-            for library, _ in _before:
-                library.set_num_threads(1)
-        _within.append(None)
-    try:
+    if not _owned.acquire(blocking=False):
         yield
+        return
+    try:
+        with threadpool_limits(1, user_api="blas"):
+            yield
     finally:
-        with _lock:
-            _within.pop()
-            while not _within and _before:
-                library, count = _before.pop()
-                library.set_num_threads(count)
+        _owned.release()
