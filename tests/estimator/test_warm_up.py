@@ -47,6 +47,21 @@ def test_it_is_begun_once_and_only_where_it_is_kept(tmp_path: Path, monkeypatch:
     assert len(asked) == 1
 
 
+def test_a_folder_that_cannot_be_used_keeps_nothing(tmp_path: Path) -> None:
+    """numba would take another one, of a name that says nothing of the code."""
+    (tmp_path / "file").write_text("")
+    here = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "file")}
+    told = "from varnn.network.jit import kernel, _IS_KEPT; k = kernel(lambda x: x); print(_IS_KEPT, k(2))"
+    found = subprocess.run([sys.executable, "-c", told], env=here, check=True, capture_output=True, text=True)
+    assert found.stdout.split() == ["False", "2"]
+
+
+@pytest.mark.parametrize("value", ["0", "false", " off "])
+def test_compiled_code_can_be_switched_off(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(compiled_code.SWITCH, value)
+    assert not compiled_code.is_there()
+
+
 def test_of_several_processes_one_begins(tmp_path: Path) -> None:
     assert warm_up._is_first(tmp_path / "new") and not warm_up._is_first(tmp_path / "new")
     os.utime(tmp_path / "new" / "begun", (0, 0))  # long ago: that one will not be done any more
@@ -78,5 +93,6 @@ def test_who_needs_it_waits_and_modules_of_the_folder_do_not_count(
     monkeypatch.chdir(tmp_path)
     compiled_code.compile_beside("varnn")  # which has no __main__: it ends at once
     assert compiled_code._beside
-    assert compiled_code.is_there() and not compiled_code._beside
+    compiled_code.wait_for_it()
+    assert not compiled_code._beside
     assert not (tmp_path / "run").exists()

@@ -14,6 +14,7 @@ from varnn._types import DoubleArray, FloatArray, IntArray
 from varnn.model.adaptation import Adaptation, Adapter, corrections, gain_of
 from varnn.model.compiled_adaptation import adapted_rows, correct, corrections_compiled, learn, whiten
 from varnn.model.experts import read_by_readout
+from varnn.network import compiled_code
 
 
 class Problem(NamedTuple):
@@ -230,7 +231,7 @@ def test_members_go_side_by_side_and_give_the_same_bits(monkeypatch: pytest.Monk
     one = problem([100, 50], members=5, seed=2)
     state, found = Adapter(one.how, 2).state(), []
     for cores in (1, 2, 7):
-        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr(compiled_code, "n_cores", lambda cores=cores: cores)
         found.append(compiled(one, state))
     for added, after in found[1:]:
         np.testing.assert_array_equal(added, found[0][0])

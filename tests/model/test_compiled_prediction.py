@@ -19,6 +19,7 @@ from varnn.model.fitted import Fitted
 from varnn.model.intervals import Interval
 from varnn.model.intervals.compiled_error_scale import tracked_rows
 from varnn.model.prediction import predict, predict_intervals, residual_memory
+from varnn.network import compiled_code
 from varnn.network.compiled_carried import carried_rows
 
 TINY: dict[str, Any] = {"hidden_size": 6, "epochs": 1, "ensemble": 2, "window": 4, "device": "cpu"}
@@ -179,7 +180,7 @@ def test_all_panels_share_what_is_compiled(models: dict[str, Fitted]) -> None:
 def test_two_runs_give_the_same_bits(models: dict[str, Fitted], monkeypatch: pytest.MonkeyPatch) -> None:
     panel, found = rows_of([90, 40]), []
     for cores in (1, 2, 5):
-        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr(compiled_code, "n_cores", lambda cores=cores: cores)
         with by_compiled_code():
             found.append(predict_intervals(models["default"], panel, LEVELS))
     for other in found[1:]:

@@ -14,7 +14,7 @@ from tests.compiled import by_compiled_code, by_numpy, n_forms
 from tests.network.test_carried import growing, members_of, single
 from varnn._types import FloatArray
 from varnn.data.panel import Panel
-from varnn.network import compiled_carried
+from varnn.network import compiled_carried, compiled_code
 from varnn.network.carried import CarriedCell, _compiled_for, score_carried
 from varnn.network.cell import Architecture, Weights
 from varnn.network.compiled_carried import CELLS, carried_rows, go_through
@@ -180,7 +180,7 @@ def test_members_go_side_by_side_and_give_the_same_bits(monkeypatch: pytest.Monk
     weights, rows = members_of(architecture, 5, seed=1), single(random_panel([50, 30], missing=0.2, seed=2))
     found = []
     for cores in (1, 2, 7):
-        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr(compiled_code, "n_cores", lambda cores=cores: cores)
         found.append(both(architecture, weights, rows)[1])
     for scores, state in found[1:]:
         np.testing.assert_array_equal(scores.predictions, found[0][0].predictions)

@@ -11,6 +11,8 @@ from tests.compiled import by_compiled_code, by_numpy
 from tests.streaming.kinds import KINDS, LEVELS, TINY, alike, close, fitted, later, rows_of, step, streams
 from varnn import Details, Panel, Stream, VARNNRegressor
 from varnn.model.prediction import predict
+from varnn.network import compiled_code
+from varnn.streaming import _compiled_step
 from varnn.streaming._compiled_step import CompiledStep
 
 
@@ -59,11 +61,18 @@ def test_the_kinds_are_what_they_are_called() -> None:
     assert fitted("alone").n_members == 1
 
 
+def on_cores(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let fleets of a few hundred series be spread over so many cores."""
+    monkeypatch.setattr(compiled_code, "n_cores", lambda: count)
+    monkeypatch.setattr(compiled_code, "FEWEST_EACH", 10)
+    monkeypatch.setattr(_compiled_step, "_FEWEST", 100)
+
+
 @pytest.mark.parametrize("kind", ["default", "positive", "calendar"])
 def test_a_fleet_over_several_cores_gives_what_numpy_gives(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    on_cores(3, monkeypatch)
     model, rows = fitted(kind), later(kind, 12, 300)
     plain, ours = streams(model, 300)
     assert len(ours._step._shares) == 3  # type: ignore[attr-defined]
@@ -75,8 +84,9 @@ def test_a_fleet_over_several_cores_gives_what_numpy_gives(
 def test_cores_make_no_difference_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     model, rows, found = fitted("default"), later("default", 10, 300), []
     for cores in (1, 2, 5):
-        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        on_cores(cores, monkeypatch)
         live = Stream(model, 300)
+        assert len(live._step._shares) == cores  # type: ignore[attr-defined]
         found.append(([step(live, rows, row, LEVELS) for row in range(10)], live.snapshot()))
     for steps, snapshot in found[1:]:
         assert snapshot == found[0][1]

@@ -12,7 +12,6 @@ from tests.compiled import by_compiled_code
 from tests.streaming.kinds import KINDS, TINY, fitted, rows_of
 from varnn import Details, Panel, Stream, VARNNRegressor
 from varnn.model.intervals.error_scale import ErrorScale
-from varnn.streaming import _compiled_step
 from varnn.streaming._compiled_step import handles
 from varnn.streaming._numpy_step import NumpyStep
 
@@ -78,4 +77,3 @@ def test_what_is_handled_is_what_the_default_is() -> None:
     assert not handles(replace(model, context="window"))
     assert not handles(replace(model, experts=None))
     assert not handles(replace(model, calibrator=OtherScale(**vars(model.calibrator))))
-    assert _compiled_step._FEWEST == 256

@@ -48,3 +48,8 @@ def test_times_of_all_units_must_be_later_and_near(last: Any, time: Any, wrong: 
     else:
         with pytest.raises(DataError, match=wrong):
             later_than(timestamp(last), time)
+
+
+def test_a_whole_number_beyond_any_float_is_refused_in_words() -> None:
+    with pytest.raises(DataError, match="at most 1e"):
+        inputs_of([1.0, 10**400], ["a", "b"], (2,))

@@ -46,7 +46,8 @@ def fit_rows(
         require("lightgbm", extra="baselines", purpose="experts=('boosting',)")
     from varnn import fitting  # late: it imports torch
 
-    warm_up.begin()
+    if estimator.linear and estimator.adapt and checked_details(estimator.details).context != "window":
+        warm_up.begin()
     most = checked_details(estimator.details).max_rows
     panel = latest_rows(panel_of(estimator, X, y, series, fitting=True), most)
     held_out = estimator.validation_fraction if validation is None else 0.0

@@ -157,6 +157,8 @@ def predict_chunks(
     )
     if compiled_code.is_worth_it(len(panel)):
         rows = compiled_code.ahead(rows)
+        if fitted.experts is not None:
+            _announce()
     # Rows that may be predicted below zero: a label that is not plausible does not lift the floor.
     free = lifted(fitted.pipeline.plausible(panel)) if fitted.positive else None
     for chunk, linear in rows:
@@ -175,6 +177,14 @@ def predict_chunks(
                 lower = floored(lower, free[chunk.rows, None])
             found = found._replace(lower=lower, upper=upper)
         yield found
+
+
+def _announce() -> None:
+    """Say that code is compiled, if that has to be done first."""
+    from varnn.model.intervals.compiled_error_scale import tracked_rows  # the last of all that is compiled
+    from varnn.network.jit import announce
+
+    announce(tracked_rows)
 
 
 def _followed(

@@ -26,11 +26,12 @@ logger = logging.getLogger(__name__)
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-# Rows that take NumPy half a second, which is what it takes to load compiled code. Not "where it is loaded
+# Rows that take NumPy a quarter of a second: to load compiled code takes as long. Not "where it is loaded
 # already": the same call must give the same digits whatever was called before it.
-ROWS_WORTH_IT = 4096
+ROWS_WORTH_IT = 2048
 FEWEST_EACH = 128  # series of a fleet that are worth a core of their own
 SWITCH = "VARNN_COMPILED"  # variable of the environment; 0 does without
+_OFF = ("0", "false", "no", "off")
 
 
 def is_there() -> bool:
@@ -43,13 +44,16 @@ def is_there() -> bool:
     False
     >>> del os.environ[SWITCH]
     """
-    if os.environ.get(SWITCH) == "0" or not _loads():
-        return False
+    return os.environ.get(SWITCH, "").strip().lower() not in _OFF and _loads()
+
+
+def wait_for_it() -> None:
+    """Wait for the process that compiles, if there is one: to begin anew would take longer."""
     with _waiting:
-        if _beside:  # it is nearly done: to begin anew would take longer
+        if _beside:
+            logger.warning("waiting for code that is being compiled, once after an installation.")
             with contextlib.suppress(subprocess.TimeoutExpired):
                 _beside.pop().wait(_LONGEST_WAIT)
-    return True
 
 
 _beside: list[subprocess.Popen[bytes]] = []  # the process that compiles, while there is one

@@ -7,6 +7,7 @@ rooms that have compiled functions, or constants of such: other code, another fo
 
 import getpass
 import hashlib
+import logging
 import os
 import shutil
 import sys
@@ -19,6 +20,10 @@ from typing import Any, TypeVar
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 
 import numba  # it reads the above when it is imported
+
+from varnn.network import compiled_code
+
+logger = logging.getLogger(__name__)
 
 Scalar = Any  # a float of the arrays' own precision
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -49,7 +54,18 @@ def _folder() -> Path:
     return own / name
 
 
+def _can_be_kept(folder: Path) -> bool:
+    """Tell whether a folder can be written to; numba would look for another one, of a name of its own."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
 _FOLDER = _folder()
+_IS_KEPT = _can_be_kept(_FOLDER)
 
 
 def kernel(function: Function) -> Function:
@@ -71,13 +87,23 @@ def is_kept(compiled: Any) -> bool:
     return bool(compiled.signatures) or any(kept)
 
 
+def announce(*compiled: Any) -> None:
+    """Before functions are called: wait for who compiles them, or say that they are compiled now."""
+    if all(map(is_kept, compiled)):
+        return
+    compiled_code.wait_for_it()
+    if not all(map(is_kept, compiled)):
+        often = "once after an installation" if _IS_KEPT else "in every process, as it cannot be kept"
+        logger.warning("compiling what makes the default fast, %s: ten to twenty seconds.", often)
+
+
 def _compiled(function: Function, **options: Any) -> Function:
     options |= {"nogil": True, "error_model": "numpy"}
     compiled: Function
     wanted, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(_FOLDER)
     try:
-        compiled = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder to keep it in can be written to: then each process compiles anew
+        compiled = numba.njit(cache=_IS_KEPT, **options)(function)
+    except RuntimeError:  # numba finds no place for it: then each process compiles anew
         compiled = numba.njit(**options)(function)
     finally:
         numba.config.CACHE_DIR = wanted

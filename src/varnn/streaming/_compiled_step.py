@@ -1,6 +1,5 @@
 """One step in compiled code, for one series and for a fleet; needs numba (``varnn[fast]``)."""
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,16 +15,14 @@ from varnn.model.intervals.error_scale import ErrorScale
 from varnn.model.intervals.levels import between, quantile_bounds
 from varnn.network import compiled_code
 from varnn.network.compiled_carried import BEFORE, CELLS
-from varnn.network.jit import is_kept
+from varnn.network.jit import announce
 from varnn.streaming import _compiled_layout as lay
 from varnn.streaming._cell import Workspace
 from varnn.streaming._step import Levels, Step, missing_where
 from varnn.streaming._values import without_gaps
 from varnn.streaming.compiled_kernel import observe_rows, predict_rows, weigh_rows
 
-logger = logging.getLogger(__name__)
-
-_FEWEST = 256  # series of which each core gets a share
+_FEWEST = 1024  # series of which each core gets a share
 _MOST_ASKED = 64  # levels whose arrays are kept; who asks for others with every row would fill the memory
 _RECIPE = slice(lay.RESIDUAL, lay.SCORES)  # parts of what is carried, by the arrays of a snapshot
 _EXPERTS = slice(lay.SCORES, lay.TRACKER)
@@ -58,10 +55,7 @@ class CompiledStep(Step):
 
     def __init__(self, model: Fitted, n_series: int | None, workspace: Workspace) -> None:
         super().__init__(model, n_series)
-        if not (is_kept(predict_rows) and is_kept(observe_rows)):
-            logger.warning(
-                "compiling the steps of streams: once after an installation, for ten to twenty seconds."
-            )
+        announce(predict_rows, observe_rows)
         if workspace.layout is None:
             workspace.layout = lay.layout_of(model)
         self._layout: lay.Layout = workspace.layout

@@ -16,7 +16,7 @@ from varnn.streaming._step import Levels, Step
 
 def made_step(model: Fitted, n_series: int | None, workspace: Workspace) -> Step:
     """Make what does the arithmetic of a stream: in compiled code where that is there and knows the model."""
-    if compiled_code.is_there():
+    if model.carried and compiled_code.is_there():
         from varnn.streaming._compiled_step import CompiledStep, handles
 
         if handles(model):

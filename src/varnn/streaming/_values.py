@@ -54,6 +54,8 @@ def inputs_of(
         values = np.array(x, dtype=np.float64)  # a copy: the caller may write into its own
     except (TypeError, ValueError):
         raise DataError(f"x must hold numbers only; got {x!r}.") from None
+    except OverflowError:  # a whole number beyond any float
+        raise DataError(_TOO_LARGE.format("x", "a number in it is not")) from None
     if values.shape != shape:
         raise DataError(f"x must have shape {shape}; got {values.shape}.")
     return values
