@@ -110,6 +110,11 @@ def test_cores_that_a_process_must_not_use_do_not_count(monkeypatch: pytest.Monk
     assert compiled_code.n_cores() == 1
     monkeypatch.setattr("os.cpu_count", lambda: None)
     assert compiled_code.n_cores() == 1
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)), raising=False)
+    for wanted, found in (("2", 2), ("", 8), ("4,2", 8), ("0", 8), ("99", 8)):
+        monkeypatch.setenv("OMP_NUM_THREADS", wanted)
+        assert compiled_code.n_cores() == found
 
 
 def test_what_goes_wrong_on_a_core_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,8 @@ def with_context(
     if wanted == "window":
         return fitted
     carried = with_limit(replace(fitted, context="series"), training)
+    if wanted == "series" and not carried.carried:
+        logger.warning("context='series' cannot be had: the state of this network grows without end.")
     if wanted == "series" or validation is None or not carried.carried:
         return carried
     # So many rows before that the state has left where it began, even if the validation rows are few.

@@ -100,9 +100,11 @@ def is_worth_it(rows: int) -> bool:
 
 
 def n_cores() -> int:
-    """How many cores this process may use."""
+    """How many cores this process may use: by the system, and by ``OMP_NUM_THREADS``, as products do."""
     allowed = getattr(os, "sched_getaffinity", None)  # not everywhere
-    return min(os.cpu_count() or 1, len(allowed(0)) if allowed else sys.maxsize)
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    most = int(wanted) if wanted.isdigit() and int(wanted) else sys.maxsize
+    return min(os.cpu_count() or 1, len(allowed(0)) if allowed else sys.maxsize, most)
 
 
 def on_all_cores(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
