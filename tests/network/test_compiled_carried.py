@@ -169,7 +169,7 @@ def test_arrays_of_other_layouts_give_the_same_and_compile_nothing_anew(kind: st
     compiled = n_forms(carried_rows)
     others = tuple(as_another(one, kind) for one in rows)
     drawn = Weights(**{name: as_another(one, kind) for name, one in weights.as_dict().items()})
-    (_, _), (found, _) = both(architecture, drawn, others)  # type: ignore[arg-type]
+    (_, _), (found, _) = both(architecture, drawn, others)  # type: ignore[arg-type]  # of any length
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
     assert n_forms(carried_rows) == compiled == 1

@@ -75,7 +75,7 @@ def test_a_fleet_over_several_cores_gives_what_numpy_gives(
     on_cores(3, monkeypatch)
     model, rows = fitted(kind), later(kind, 12, 300)
     plain, ours = streams(model, 300)
-    assert len(ours._step._shares) == 3  # type: ignore[attr-defined]
+    assert len(ours._step._shares) == 3  # type: ignore[attr-defined]  # of the compiled kind
     for row in range(12):
         close(step(ours, rows, row, LEVELS), step(plain, rows, row, LEVELS))
     alike(ours, plain)
@@ -86,7 +86,7 @@ def test_cores_make_no_difference_to_the_last_bit(monkeypatch: pytest.MonkeyPatc
     for cores in (1, 2, 5):
         on_cores(cores, monkeypatch)
         live = Stream(model, 300)
-        assert len(live._step._shares) == cores  # type: ignore[attr-defined]
+        assert len(live._step._shares) == cores  # type: ignore[attr-defined]  # of the compiled kind
         found.append(([step(live, rows, row, LEVELS) for row in range(10)], live.snapshot()))
     for steps, snapshot in found[1:]:
         assert snapshot == found[0][1]

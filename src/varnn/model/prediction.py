@@ -155,10 +155,9 @@ def predict_chunks(
         context=fitted.rows_before,
         regressors=fitted.experts is not None,
     )
-    if compiled_code.is_worth_it(len(panel)):
-        rows = compiled_code.ahead(rows)
-        if fitted.experts is not None:
-            _announce()
+    if fitted.experts is not None and compiled_code.is_worth_it(len(panel)):
+        _announce()
+        rows = compiled_code.ahead(rows)  # of chunks that are small, as their hidden layers are kept
     # Rows that may be predicted below zero: a label that is not plausible does not lift the floor.
     free = lifted(fitted.pipeline.plausible(panel)) if fitted.positive else None
     for chunk, linear in rows:
