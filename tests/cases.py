@@ -16,12 +16,12 @@ class Case(NamedTuple):
 
     def architecture(self, n_inputs: int = 3, hidden_size: int = 6, memory_size: int = 4) -> Architecture:
         return Architecture.of(
-            self.variant,  # type: ignore[arg-type]
+            self.variant,  # type: ignore[arg-type]  # a name of a case
             n_inputs=n_inputs,
             hidden_size=hidden_size,
             memory_size=memory_size,
-            residual=self.residual,  # type: ignore[arg-type]
-            memory_activation=self.activation,  # type: ignore[arg-type]
+            residual=self.residual,  # type: ignore[arg-type]  # a name of a case
+            memory_activation=self.activation,  # type: ignore[arg-type]  # a name of a case
         )
 
 

@@ -58,5 +58,5 @@ def predict_rows(
         for row in range(first, last):
             begin = max(first, row - window + 1)
             rows = slice(begin, row + 1)
-            predictions[row] = predict_window(weights, inputs[rows], target[rows], **cell)  # type: ignore[arg-type]
+            predictions[row] = predict_window(weights, inputs[rows], target[rows], **cell)  # type: ignore[arg-type]  # any cell
     return predictions

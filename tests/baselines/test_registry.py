@@ -247,7 +247,7 @@ def test_unknown_names_and_options_come_with_a_hint() -> None:
     with pytest.raises(ConfigError, match=r"no option 'tress'\. Did you mean 'trees'"):
         baselines.make("rf", tress=3)
     with pytest.raises(ConfigError, match="lags must be one of"):
-        baselines.make("lr", lags="wrong")  # type: ignore[arg-type]
+        baselines.make("lr", lags="wrong")  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(ConfigError, match="no baseline"):
         baselines.options("x")
 

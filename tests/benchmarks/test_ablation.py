@@ -78,7 +78,7 @@ def test_the_last_steps_are_fitted_to_training_and_validation_rows(
     np.testing.assert_array_equal(rows.target[128:160], parts.validation.target[:32])
     last = {one.name: one for one in ABLATION_STEPS}["all rows"].make(2025)
     last.fit(parts.train, validation=parts.validation)
-    assert last.fitted_.training.refitted_on == 320  # type: ignore[attr-defined]
+    assert last.fitted_.training.refitted_on == 320  # type: ignore[attr-defined]  # a fitted one
     ours, both = (ablation.score("appliances", name, 2025) for name in ("ARX", "ARX, all rows"))
     assert not np.array_equal(ours.predictions, both.predictions)
 

@@ -116,7 +116,7 @@ def test_an_event_of_the_caller_is_the_callers_own() -> None:
 
 def test_what_is_no_event_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"stop must be an event.*got True"):
-        VARNNRegressor().fit(None, LABELS, stop=True)  # type: ignore[arg-type]
+        VARNNRegressor().fit(None, LABELS, stop=True)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_epochs_are_told_one_at_a_time() -> None:

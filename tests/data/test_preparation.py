@@ -92,7 +92,7 @@ def test_scaling_equals_scikit_learn_and_ignores_gaps(how: str, peer: MinMaxScal
     panel = random_panel([50], 4, missing=0.2)
     panel.inputs[3, 1] = np.nan
     panel.inputs[:, 2] = 7.0  # constant
-    scaling = Scaling.fit(panel, how)  # type: ignore[arg-type]
+    scaling = Scaling.fit(panel, how)  # type: ignore[arg-type]  # a name from a list
     expected = peer.fit_transform(panel.inputs)
     np.testing.assert_allclose(scaling.apply(panel).inputs, expected, rtol=1e-5, atol=1e-6)
     target = peer.fit_transform(panel.target[:, None])[:, 0]

@@ -47,7 +47,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def loaded(name: str, **options: object) -> Panel:
     if datasets.find(name) is None:
         pytest.skip(f"{name} is not in {store.DIRECTORY_VARIABLE}")
-    return datasets.load(name, download=False, **options)  # type: ignore[arg-type]
+    return datasets.load(name, download=False, **options)  # type: ignore[arg-type]  # as the test was given it
 
 
 def published_text(name: str, file: str) -> str:

@@ -1,6 +1,7 @@
 """Protocols cut where they say, metrics are what they are called, significance is calibrated."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -125,10 +126,11 @@ def test_what_cannot_be_judged_is_refused() -> None:
     with pytest.raises(DataError, match="the train part has none"):
         evaluation.cut(random_panel([1]))
     with pytest.raises(ConfigError, match="protocol must be one of"):
-        evaluation.cut(random_panel([9]), "mine")  # type: ignore[arg-type]
+        evaluation.cut(random_panel([9]), "mine")  # type: ignore[arg-type]  # wrong on purpose
     for origins in (1, 2):
         with pytest.raises(ConfigError, match="protocol must be"):
-            evaluation.compare(random_panel([90]), protocol="honset", origins=origins)  # type: ignore[arg-type]
+            wrong: Any = "honset"
+            evaluation.compare(random_panel([90]), protocol=wrong, origins=origins)
     with pytest.raises(ConfigError, match="origins must be a whole number, at least 1"):
         evaluation.compare(random_panel([90]), origins=0)
     with pytest.raises(ConfigError, match="cannot go with the paper's protocol"):

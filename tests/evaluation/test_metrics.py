@@ -260,7 +260,7 @@ def test_metrics_that_there_are_not_are_refused_with_the_nearest_name() -> None:
     with pytest.raises(ConfigError, match="interval must hold levels"):
         evaluation.compare(panel, ["persistence"], interval=90)
     with pytest.raises(ConfigError, match="about one level"):
-        evaluation.compare(panel, ["persistence"], interval=[0.8, 0.9])  # type: ignore[arg-type]
+        evaluation.compare(panel, ["persistence"], interval=[0.8, 0.9])  # type: ignore[arg-type]  # wrong on purpose
 
 
 # ---------------------------------------------------------------- the seam

@@ -252,7 +252,7 @@ def test_refusals() -> None:
     with pytest.raises(ConfigError, match=r"fitted for 5 rows ahead, asked for 6.*Fit with horizon=6"):
         SMALL.forecast(PANEL, horizon=6, interval=0.9)
     with pytest.raises(ConfigError, match="method"):
-        SMALL.forecast(PANEL, method="guess")  # type: ignore[arg-type]
+        SMALL.forecast(PANEL, method="guess")  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(ConfigError, match="one row ahead"):
         small(horizon=1).fit(PANEL).forecast(PANEL, method="direct")
     with pytest.raises(ConfigError, match="one row ahead"):

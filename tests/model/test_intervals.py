@@ -264,7 +264,7 @@ def test_shapes_and_refusals() -> None:
     assert isinstance(live.predict(panel.inputs[0], interval=0.9).lower, float)
     for wrong in (90, 0, [0.5, 1.0], "wide"):
         with pytest.raises(ConfigError, match="interval must hold levels"):
-            model.predict(panel, interval=wrong)  # type: ignore[arg-type]
+            model.predict(panel, interval=wrong)  # type: ignore[arg-type]  # on purpose
     with pytest.raises(DataError, match="rows need labels"):
         model.predict(panel.inputs, interval=0.9)
     plain = VARNNRegressor(intervals=False, **TINY).fit(panel)

@@ -385,7 +385,7 @@ def test_a_zoom_shows_its_rows_twice_and_cuts_off_what_would_press_them_flat() -
     assert max(np.asarray(above.lines[0].get_ydata())) == truth.max()
     assert np.size(below.lines[0].get_xdata()) == 100
     assert np.ptp(below.get_ylim()) < 20
-    names = [text.get_text() for text in below.get_legend().get_texts()]  # type: ignore[union-attr]
+    names = [text.get_text() for text in below.get_legend().get_texts()]  # type: ignore[union-attr]  # it is there
     assert names == ["90 % interval", "truth", "a", "b", "level shift"]
     assert "<svg" in to_svg(figure, "two views")
 

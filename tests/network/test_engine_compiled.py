@@ -101,7 +101,7 @@ def test_inputs_that_are_a_view_of_another_table() -> None:
 def test_auto_takes_the_compiled_engine_where_it_can() -> None:
     """Whoever adds a field to the cell sees here which engines do not name it yet."""
     for variant, expected in (("RM", CompiledEngine), ("ARM", FusedEngine), ("RM+AM", UnrolledEngine)):
-        cell = Architecture.of(variant, n_inputs=3)  # type: ignore[arg-type]
+        cell = Architecture.of(variant, n_inputs=3)  # type: ignore[arg-type]  # a name from a list
         assert type(make_engine("auto", Task(cell, *rows(), window=4))) is expected
     tanh = Architecture.of("RM", n_inputs=3, memory_activation="tanh")
     assert type(make_engine("auto", Task(tanh, *rows(), window=4))) is FusedEngine

@@ -261,7 +261,7 @@ def test_a_field_that_no_engine_has_heard_of_is_left_to_the_reference(
 def test_a_new_value_of_a_switch_is_left_to_the_reference(name: str) -> None:
     """An ablation may be a new value as well as a new field."""
     for cell in CELLS:
-        other = dataclasses.replace(cell, **{name: "another"})  # type: ignore[arg-type]
+        other = dataclasses.replace(cell, **{name: "another"})  # type: ignore[arg-type]  # wrong on purpose
         assert [engine for engine in ENGINES if engine.handles(other)] == [ReferenceEngine]
 
 

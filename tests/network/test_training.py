@@ -47,9 +47,9 @@ def fit(
         Architecture.of("ARM", n_inputs=3, hidden_size=16),
         scaling.apply(training),
         scaling.apply(validation) if validated else None,
-        TrainConfig(learning_rate=learning_rate, device="cpu", **settings),  # type: ignore[arg-type]
+        TrainConfig(learning_rate=learning_rate, device="cpu", **settings),  # type: ignore[arg-type]  # as the test was given it
         seed=5,
-        on_epoch=on_epoch,  # type: ignore[arg-type]
+        on_epoch=on_epoch,  # type: ignore[arg-type]  # as the test was given it
     )
 
 
@@ -125,7 +125,7 @@ def test_a_loss_that_explodes_says_what_to_try() -> None:
 )
 def test_bad_settings_are_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        TrainConfig(**settings)  # type: ignore[arg-type]
+        TrainConfig(**settings)  # type: ignore[arg-type]  # as the test was given it
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
@@ -145,7 +145,7 @@ def members(config: TrainConfig, on_epoch: object = None) -> list[Trained]:
     scaled = Scaling.fit(panel, "minmax").apply(panel)
     architecture = Architecture.of("ARM+AM", n_inputs=3, hidden_size=8)
     every = [Member(architecture, scaled, scaled, seed) for seed in (5, 6, 7)]
-    return train_members(every, config, on_epoch)  # type: ignore[arg-type]
+    return train_members(every, config, on_epoch)  # type: ignore[arg-type]  # as the test was given it
 
 
 def test_members_side_by_side_equal_members_alone() -> None:

@@ -115,7 +115,7 @@ def test_a_changed_byte_is_noticed(path: Path, data: st.DataObject) -> None:
 def test_foreign_files_are_refused_and_nothing_is_unpickled(tmp_path: Path) -> None:
     class Bomb:
         def __reduce__(self) -> tuple[object, tuple[str]]:
-            return (Path.touch, (Path(tmp_path / "exploded"),))  # type: ignore[return-value]
+            return (Path.touch, (Path(tmp_path / "exploded"),))  # type: ignore[return-value]  # a trap
 
     foreign = {
         "pickle.varnn": pickle.dumps(Bomb()),

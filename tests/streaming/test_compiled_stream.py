@@ -155,7 +155,7 @@ def test_streams_that_share_a_workspace_are_streams_of_their_own() -> None:
     model, rows, shared = fitted("default"), later("default", 30, 3), Workspace(fitted("default"))
     together = [Stream(model, workspace=shared) for _ in range(3)]
     apart = [Stream(model) for _ in range(3)]
-    assert together[0]._step._layout is together[2]._step._layout  # type: ignore[attr-defined]
+    assert together[0]._step._layout is together[2]._step._layout  # type: ignore[attr-defined]  # of the compiled kind
     for row in range(30):
         for series in range(3):
             found, expected = (step(live[series], rows.of(series), row) for live in (together, apart))
@@ -208,7 +208,7 @@ def test_all_streams_share_what_is_compiled() -> None:
             live.observe(None if n_series is None else [None] * n_series) if live._open else None
             if fitted(kind).calibrator is not None:
                 step(live, rows, 1, LEVELS)
-            live.weights  # noqa: B018
+            live.weights  # noqa: B018  # to ask is what may compile
     live = Stream(fitted("default"))
     for x in (
         [1, 2],
@@ -264,4 +264,4 @@ def test_levels_asked_for_once_are_not_kept_for_ever() -> None:
     live = Stream(fitted("default"), 3)
     for level in np.linspace(0.5, 0.99, 300):
         live.predict(np.zeros((3, 2)), interval=[float(level), 0.99])
-    assert len(live._step._asked) <= 100  # type: ignore[attr-defined]
+    assert len(live._step._asked) <= 100  # type: ignore[attr-defined]  # of the compiled kind

@@ -174,13 +174,12 @@ def layout_of(model: Fitted) -> Layout:
     weights_at, weights = _joined([*StepMatrices.of(cell, model.weights), *factors])
     judged = [np.nan, 0.0, 0.0, 0.0, 0.0, 0.0, np.nan, 0.0, 0.0]
     labels = np.full(part.sizes[3], linear.mean)
-    past = np.zeros(len(part.weights) - 1 - part.sizes[0])
     lags = max(int(part.sizes[1]), 0) * int(part.sizes[2])
     carried_at, fresh = _joined(
         [
             [np.nan],
             [] if label_filter is None else judged,
-            np.concatenate([[0.0, 0.0, linear.mean, 0.0], np.zeros(part.sizes[0]), past[:lags], labels]),
+            np.concatenate([[0.0, 0.0, linear.mean, 0.0], np.zeros(part.sizes[0]), np.zeros(lags), labels]),
             np.zeros(count * len(RATES)),
             [experts.noise],
             np.zeros(rates * members * features),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, local
 
-import scipy.linalg.cython_blas  # noqa: F401  compiled engines call it, and what is loaded later is not limited
+import scipy.linalg.cython_blas  # noqa: F401  # engines call it; loaded later it is not limited
 import torch
 
 from varnn.data.blas import one_blas_thread
