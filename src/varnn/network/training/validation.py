@@ -2,7 +2,8 @@
 
 With one loss row, each row is predicted from a window of its own. With several, windows are those of
 training, and each row but the first and the last few of a series is a loss row of one of them: that takes two
-steps a row, not a whole window, and is as good to choose an epoch by. Networks that see other inputs are told apart row by row, by `error_on_rows`.
+steps a row, not a whole window, and is as good to choose an epoch by. Networks that see other inputs are told
+apart row by row, by `error_on_rows`.
 """
 
 from typing import Any, NamedTuple, Protocol
