@@ -168,12 +168,52 @@ class Stream:
         try:
             model = self.model
             self._advance(inputs_of(x, model.input_names, self._step.shape, model.categories), when, levels)
-            if levels:
-                return self._step.interval(levels, several=several)
-            # A fleet's caller gets an array of its own: writing into it must not change the innovation.
-            return self._step.answer if self.n_series is None else self._step.answer.copy()
+            return self._answer(levels, several=several)
         finally:
             self._release()
+
+    def peek(
+        self,
+        x: npt.ArrayLike | Mapping[str, float | str | None],
+        *,
+        time: Any = None,
+        interval: float | Sequence[float] | None = None,
+    ) -> Any:
+        """Predict as :meth:`predict` does, and leave the x that waits for its label as it is.
+
+        Parameters and answers are those of :meth:`predict`. An x that was open before stays so, and where
+        none was, ``observe`` still has none to close.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from varnn import VARNNRegressor
+        >>> X = np.random.default_rng(0).normal(size=(60, 2))
+        >>> live = VARNNRegressor(epochs=1, hidden_size=4).fit(X, X[:, 0]).stream()
+        >>> y_hat = live.predict([0.1, 0.2])
+        >>> what_if = live.peek([3.0, 0.2])
+        >>> live.observe(0.3) == 0.3 - y_hat
+        True
+        """
+        levels, several = levels_of(interval)
+        if levels:
+            known_calibrator(self.model.calibrator)
+        when = None if time is None else later_than(self.last_time, time)
+        with self._guard:
+            model = self.model
+            given = inputs_of(x, model.input_names, self._step.shape, model.categories)
+            try:
+                self._step.advance(given, when, levels)
+                return self._answer(levels, several=several)
+            finally:
+                self._reopen()
+
+    def _answer(self, levels: Levels, *, several: bool) -> Any:
+        """What a caller gets of the x that was advanced last."""
+        if levels:
+            return self._step.interval(levels, several=several)
+        # A fleet's caller gets an array of its own: writing into it must not change the innovation.
+        return self._step.answer if self.n_series is None else self._step.answer.copy()
 
     def _advance(self, given: FloatArray, time: np.datetime64 | None, levels: Levels = ()) -> None:
         """Open a step; where x cannot be used, that which was open stays so."""
@@ -185,7 +225,7 @@ class Stream:
         self._given, self._time, self._open = given, time, True
 
     def _reopen(self) -> None:
-        """Open again what was open: another x, which could not be used, has taken its place."""
+        """Open again what was open: another x, which was not to stay, has taken its place."""
         if self._open:
             self._step.advance(self._given, self._time)
 
