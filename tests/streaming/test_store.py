@@ -16,11 +16,11 @@ import pytest
 
 from varnn import Details, Panel, Stream, VARNNRegressor
 from varnn.data.files import write_atomically
+from varnn.data.locks import Lock
 from varnn.errors import ConfigError, ModelFileError, OutputError, ThreadError
 from varnn.streaming import _journal, messages
 from varnn.streaming import store as store_module
 from varnn.streaming._compiled_step import CompiledStep
-from varnn.data.locks import Lock
 from varnn.streaming._journal import Journal
 from varnn.streaming._numpy_step import NumpyStep
 from varnn.streaming.by_name import Streams

@@ -11,7 +11,19 @@ from typing import Any
 
 import typer
 
-from varnn.cli import compare, datasets, demo, fit, forecast, inspect, predict, reproduce, serve, stream, token
+from varnn.cli import (
+    compare,
+    datasets,
+    demo,
+    fit,
+    forecast,
+    inspect,
+    predict,
+    reproduce,
+    serve,
+    stream,
+    token,
+)
 from varnn.cli.terminal import console, is_plain, one_line
 from varnn.errors import VarnnError
 

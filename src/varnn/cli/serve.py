@@ -26,7 +26,9 @@ def serve(
         Path | None,
         typer.Option(help="Folder to keep everything in; by default NAME.service of the first model."),
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; others than loopback need tokens.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than loopback need tokens.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 for any that is free.", min=0, max=65535)] = 8000,
     token_file: Annotated[
         Path | None,
@@ -35,9 +37,7 @@ def serve(
     tls_cert: Annotated[
         Path | None, typer.Option(help="Certificate in PEM, to serve https.", rich_help_panel=_ACCESS)
     ] = None,
-    tls_key: Annotated[
-        Path | None, typer.Option(help="Its key in PEM.", rich_help_panel=_ACCESS)
-    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its key in PEM.", rich_help_panel=_ACCESS)] = None,
     level: Annotated[
         float,
         typer.Option(help="Level of the intervals given with every prediction.", rich_help_panel=_KEEPING),
@@ -139,6 +139,8 @@ def serve(
 
         def ready(url: str) -> None:
             names = ", ".join(live.name for live in service.streams()) or "none yet"
-            out.print(f"dashboard {url}/  (streams: {names}; kept in {folder}/; Ctrl-C ends it)", markup=False)
+            out.print(
+                f"dashboard {url}/  (streams: {names}; kept in {folder}/; Ctrl-C ends it)", markup=False
+            )
 
         run(service, tokens, Address(host, port, tls_cert, tls_key), limits=limits, log=log, ready=ready)

@@ -42,7 +42,9 @@ class Lock:
             self._file.seek(0)
             holder = self._file.read().strip() or "another process"
             self._file.close()
-            raise OutputError(f"{str(path)!r} is in use by {holder}. End that, or {otherwise[0].lower()}{otherwise[1:]}")
+            raise OutputError(
+                f"{str(path)!r} is in use by {holder}. End that, or {otherwise[0].lower()}{otherwise[1:]}"
+            )
         self._file.truncate(0)
         self._file.write(f"process {os.getpid()} on {platform.node()}\n")
         self._file.flush()

@@ -215,9 +215,7 @@ async def list_series(request: Request) -> Response:
     return json_response(await asyncio.to_thread(_listed, live, search, sort, limit, offset, spark))
 
 
-def _listed(
-    live: LiveStream, search: str, sort: str, limit: int, offset: int, spark: int
-) -> dict[str, Any]:
+def _listed(live: LiveStream, search: str, sort: str, limit: int, offset: int, spark: int) -> dict[str, Any]:
     found = [
         (number, one)
         for number, one in list(live.keeper.summaries.items())
@@ -370,7 +368,7 @@ def _size(path: Path) -> int:
 
 
 async def openapi(request: Request) -> Response:
-    """This interface, described."""
+    """The interface, described."""
     return json_response(document())
 
 

@@ -49,7 +49,7 @@ def messages_of(body: bytes, content_type: str, most: int) -> Messages:
         found = read(body)
     except (ValueError, RecursionError) as error:
         raise Unreadable(
-            f"a body must be JSON: an object, a list of objects, or lines of them ({LINES}). {str(error)[:200]}"
+            f"a body must be JSON: an object, a list of them, or lines of them ({LINES}). {str(error)[:200]}"
         ) from None
     if isinstance(found, list):
         if len(found) > most:

@@ -11,9 +11,9 @@ from typing import Any
 from varnn.model.fitted import Fitted
 from varnn.service.said import Said
 from varnn.service.score import Score
-from varnn.streaming.kept import Entry, Known, State
 from varnn.streaming.by_name import Streams
 from varnn.streaming.json_text import read
+from varnn.streaming.kept import Entry, Known, State
 from varnn.streaming.late import LateLabels
 from varnn.streaming.rows import Taken, respond_in_rows
 

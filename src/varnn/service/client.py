@@ -13,7 +13,7 @@ from varnn.errors import VarnnError
 Message = Mapping[str, Any]
 
 
-class ServiceRefused(VarnnError):
+class ServiceRefused(VarnnError):  # noqa: N818 - what a service did
     """What a service answered in place of what was asked; ``status`` is that of HTTP."""
 
     def __init__(self, status: int, words: str, after: float | None = None) -> None:
@@ -141,7 +141,13 @@ class Client:
         return self.request("GET", path, again=True)
 
     def request(
-        self, method: str, path: str, body: bytes | None = None, kind: str | None = None, *, again: bool = False
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        kind: str | None = None,
+        *,
+        again: bool = False,
     ) -> Any:
         """Send a request; ``again`` if it may be sent once more where the connection was lost."""
         headers = dict(self._headers)

@@ -18,8 +18,8 @@ from varnn.service import challenger
 from varnn.service.challenger import Challenger
 from varnn.service.said import Said
 from varnn.service.summary import Summary
-from varnn.streaming.kept import Entry, Known, State
 from varnn.streaming.companion import Companion
+from varnn.streaming.kept import Entry, Known, State
 from varnn.streaming.rows import Taken
 
 TABLES = """
@@ -161,7 +161,9 @@ class Keeper(Companion):
         database.executemany("INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._opened)
         database.executemany("UPDATE history SET y = ? WHERE series = ? AND row = ?", self._labels)
         for event, told in zip(self._events, self._noticed, strict=True):
-            told["id"] = database.execute("INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?)", event).lastrowid
+            told["id"] = database.execute(
+                "INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?)", event
+            ).lastrowid
         if self._events:
             query = "DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?"
             database.execute(query, (_MOST_EVENTS,))

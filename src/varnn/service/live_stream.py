@@ -220,7 +220,7 @@ class LiveStream:
                 raise Closing(f"stream {self.name!r} is ending. Try again in some seconds.")
             if self._waiting + size > self.settings.queue and self._waiting:
                 raise Busy(
-                    f"{self._waiting} messages are waiting in stream {self.name!r}, and {self.settings.queue} "
+                    f"{self._waiting} messages wait in stream {self.name!r}, and {self.settings.queue} "
                     "may. Send more slowly, or more of them together."
                 )
             self._queue.append(_Job(size, do, future, writes))
@@ -251,8 +251,8 @@ class LiveStream:
         if seconds > now + ahead:
             clock = np.datetime64(int(now), "s")
             raise DataError(
-                f"time {given!r} is more than {ahead:g} s ahead of this machine's clock ({clock} UTC). Correct "
-                "one of the two, or allow more with --future."
+                f"time {given!r} is more than {ahead:g} s ahead of this machine's clock ({clock} UTC). "
+                "Correct one of the two, or allow more with --future."
             )
 
     def _work(self) -> None:
@@ -273,7 +273,8 @@ class LiveStream:
         with self._changed:
             while not self._queue and not self._ending:
                 self._changed.wait()
-            jobs, size = [], 0
+            jobs: list[_Job] = []
+            size = 0
             while self._queue and (not jobs or size + self._queue[0].size <= _GROUP):
                 jobs.append(self._queue.popleft())
                 size += jobs[-1].size
@@ -288,7 +289,7 @@ class LiveStream:
             begun = time.perf_counter()
             self._store.commit()
             self._count_commit(time.perf_counter() - begun)
-        except Exception as error:  # noqa: BLE001 - the thread must go on, and each job must hear of it
+        except Exception as error:
             self._fail(jobs, error)
         else:
             for job, found in done:

@@ -27,11 +27,19 @@ _FIELDS: dict[str, Any] = {
     "x": _INPUTS,
     "time": {"type": ["string", "null"], "description": "of x, ISO 8601; without a zone it is UTC"},
     "interval": _LEVELS,
-    "y": {**_NUMBER, "description": "label: beside x that of its row, alone that of the open row; null: missing"},
+    "y": {
+        **_NUMBER,
+        "description": "label: beside x that of its row, alone that of the open row; null: missing",
+    },
     "last_y": {**_NUMBER, "description": "beside x: label of the row before, which is open"},
     "row": {"type": "integer", "minimum": 0, "description": "beside y alone: the row it is the label of"},
     "for": {"type": ["string", "integer"], "description": "the same by the key, or seq, of its x"},
-    "key": {"type": "string", "minLength": 1, "maxLength": 200, "description": "sent again, answered as it was"},
+    "key": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 200,
+        "description": "sent again, answered as it was",
+    },
     "seq": {"type": "integer", "minimum": 1, "description": "number of the message in its series, likewise"},
 }
 _SCHEMAS: dict[str, Any] = {
@@ -51,7 +59,10 @@ _SCHEMAS: dict[str, Any] = {
             "upper": {"oneOf": [_NUMBER, _NUMBERS]},
             "innovation": _NUMBER,
             "events": {"type": "array", "items": {"type": "object"}},
-            "error": {"type": "string", "description": "why this message was refused; it has changed nothing"},
+            "error": {
+                "type": "string",
+                "description": "why this message was refused; it has changed nothing",
+            },
         },
     },
     "Row": {
@@ -89,9 +100,13 @@ def document() -> dict[str, Any]:
         _query("points", {"type": "integer", "minimum": 10, "maximum": 20000}, "rows given at most, about"),
         _query("format", {"type": "string", "enum": ["json", "csv"]}, "csv has all rows of the range"),
     ]
-    paths = {
-        f"{stream}/predict": {"post": _messages("Predict rows as the next ones; nothing changes", "Row", "read")},
-        f"{stream}/observe": {"post": _messages("Bring labels; durable once answered", "Observation", "write")},
+    paths: dict[str, dict[str, Any]] = {
+        f"{stream}/predict": {
+            "post": _messages("Predict rows as the next ones; nothing changes", "Row", "read")
+        },
+        f"{stream}/observe": {
+            "post": _messages("Bring labels; durable once answered", "Observation", "write")
+        },
         f"{stream}/step": {"post": _messages("Open the next rows; durable once answered", "Step", "write")},
         "/v1/streams": {
             "get": _operation("List streams", "read", gives="List"),
@@ -111,7 +126,11 @@ def document() -> dict[str, Any]:
         f"{stream}/backup": {"post": _operation("The state file as it is now", "admin", gives=None)},
         f"{stream}/live": {
             "get": _operation("Rows and events as they come (server-sent events)", "read", gives=None)
-            | {"parameters": [_query("series", {"type": "array", "items": {"type": "string"}}, "which; none: all")]}
+            | {
+                "parameters": [
+                    _query("series", {"type": "array", "items": {"type": "string"}}, "which; none: all")
+                ]
+            }
         },
         f"{stream}/events": {
             "get": _operation("Events of the monitor, the latest first", "read", gives="List")
@@ -177,7 +196,11 @@ def _ref(name: str) -> dict[str, Any]:
 
 
 def _object(*fields: str) -> dict[str, Any]:
-    schema = {"type": "object", "properties": {one: {"type": "string"} for one in fields}, "required": [*fields]}
+    schema = {
+        "type": "object",
+        "properties": {one: {"type": "string"} for one in fields},
+        "required": [*fields],
+    }
     return {"required": True, "content": {"application/json": {"schema": schema}}}
 
 

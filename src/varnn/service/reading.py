@@ -1,10 +1,11 @@
-"""Reading a stream's history and events while it goes on: over a connection of one's own, which only reads."""
+"""Reading a stream's history and events while it goes on: over connections that only read."""
 
 import csv
 import io
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,8 @@ def events(path: Path, *, series: int | None = None, limit: int = 100) -> list[d
     """Events of the monitor, the latest ones first."""
     where, values = ("", ()) if series is None else ("WHERE events.series = ?", (series,))
     query = (
-        "SELECT events.id, name, row, at, kind, began, size FROM events JOIN series ON series.id = events.series "
+        "SELECT events.id, name, row, at, kind, began, size "
+        "FROM events JOIN series ON series.id = events.series "
         f"{where} ORDER BY events.id DESC LIMIT ?"
     )
     with closing(_opened(path)) as database:
@@ -87,9 +89,7 @@ def sparks(path: Path, series: list[int], points: int) -> dict[int, list[float |
     """The last labels of some series, the oldest first."""
     query = "SELECT y FROM history WHERE series = ? AND y IS NOT NULL ORDER BY row DESC LIMIT ?"
     with closing(_opened(path)) as database:
-        return {
-            one: [y for (y,) in reversed(_asked(path, database, query, (one, points)))] for one in series
-        }
+        return {one: [y for (y,) in reversed(_asked(path, database, query, (one, points)))] for one in series}
 
 
 def backup(path: Path, place: Path) -> None:
@@ -118,7 +118,7 @@ def thinned(rows: list[Any], points: int) -> list[Any]:
         values = np.array([np.nan if row[column] is None else row[column] for row in rows])
         for pick, worst in ((np.argmin, np.inf), (np.argmax, -np.inf)):
             filled = np.where(np.isnan(values), worst, values)
-            found = [first + pick(filled[first:last]) for first, last in zip(edges, edges[1:], strict=False)]
+            found = [first + pick(filled[first:last]) for first, last in pairwise(edges)]
             chosen.append(np.array(found))
     return [rows[place] for place in np.unique(np.concatenate(chosen)).tolist()]
 
@@ -134,7 +134,9 @@ def _query(series: int, start: float | None, end: float | None) -> tuple[str, tu
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0, check_same_thread=False)
+    return sqlite3.connect(
+        f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0, check_same_thread=False
+    )
 
 
 def _asked(path: Path, database: sqlite3.Connection, query: str, values: tuple[Any, ...]) -> list[Any]:

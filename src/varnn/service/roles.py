@@ -62,7 +62,8 @@ def promote(path: Path, challenger: str, fingerprint: str) -> Roles:
         database.execute("CREATE TEMP TABLE was AS SELECT scope, entry, state FROM states")
         database.execute("DELETE FROM states")
         database.execute(
-            "INSERT INTO states SELECT series, entry, state FROM challengers WHERE model = ? AND state IS NOT NULL",
+            "INSERT INTO states SELECT series, entry, state FROM challengers "
+            "WHERE model = ? AND state IS NOT NULL",
             (challenger,),
         )
         database.execute("DELETE FROM journal")

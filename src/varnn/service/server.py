@@ -102,7 +102,9 @@ def run(
 def _listening(address: Address) -> socket.socket:
     """A socket that takes connections, or an error that says why there is none."""
     try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
         family, kind, protocol, _, place = found[0]
         listener = socket.socket(family, kind, protocol)
     except OSError as error:

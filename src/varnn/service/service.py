@@ -57,7 +57,9 @@ class Service:
             self._models_at.mkdir(parents=True, exist_ok=True)
             self._streams_at.mkdir(exist_ok=True)
         except OSError as error:
-            raise OutputError(f"{str(folder)!r} cannot be made: {error.strerror}. Name another --data.") from None
+            raise OutputError(
+                f"{str(folder)!r} cannot be made: {error.strerror}. Name another --data."
+            ) from None
         check_writable(self.folder / "service")
         self._lock = Lock(self.folder / "service", "Give another --data folder.")
         self._changing = RLock()  # of models and roles, which are changed by one at a time
@@ -190,7 +192,9 @@ class Service:
             if len(self._streams) >= _MOST_STREAMS:
                 raise Conflict(f"{_MOST_STREAMS} streams are here, and that is the limit. Retire one first.")
             fitted = self.model(champion)
-            live = LiveStream(name, path, (champion, fitted), settings=self.settings, on_commit=self._commit_of(name))
+            live = LiveStream(
+                name, path, (champion, fitted), settings=self.settings, on_commit=self._commit_of(name)
+            )
             self._streams[name] = live
             self._write_roles(live, champion, ())
             return live
@@ -241,7 +245,9 @@ class Service:
             live, fitted = self.stream(name), self.model(model)
             self._check_challenger(live, model)
             if set(fitted.input_names) != set(live.inputs):
-                raise Conflict(f"model {model!r} does not take all inputs of stream {name!r}: it cannot answer.")
+                raise Conflict(
+                    f"model {model!r} does not take all inputs of stream {name!r}: it cannot answer."
+                )
             with self._reopened(live):
                 promote(live.path, model, fitted.fingerprint)
 
@@ -307,8 +313,8 @@ class Service:
 def _checked(name: str) -> str:
     if not NAME.fullmatch(name):
         raise NotFound(
-            f"names have letters, digits, '-', '_' and '.', begin with a letter or digit, and have at most 64 "
-            f"of them; got {name[:80]!r}."
+            f"names have letters, digits, '-', '_' and '.', begin with a letter or digit, and have at "
+            f"most 64 of them; got {name[:80]!r}."
         )
     return name
 

@@ -30,7 +30,19 @@ class Summary:
     (2.5, 'north', 0.0)
     """
 
-    __slots__ = ("alarms", "at", "event", "lower", "name", "prediction", "row", "score", "upper", "y", "y_row")
+    __slots__ = (
+        "alarms",
+        "at",
+        "event",
+        "lower",
+        "name",
+        "prediction",
+        "row",
+        "score",
+        "upper",
+        "y",
+        "y_row",
+    )
 
     def __init__(self, name: str) -> None:
         self.name, self.score = name, Score()
@@ -63,7 +75,7 @@ class Summary:
         return sum(row > self.row - _RECENT for row in self.alarms)
 
     def trouble(self, level: float | None) -> float:
-        """How much this series asks to be looked at, from 0: alarms, lost coverage, worse than persistence."""
+        """How much it asks to be looked at, from 0: alarms, lost coverage, worse than persistence."""
         score, total = self.score, min(self.recent_alarms, 5) * 0.5
         if score.rows >= _FEWEST:
             total += min(1.0, max(0.0, -(score.skill or 0.0)))

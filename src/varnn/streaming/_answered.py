@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from varnn.data.rules import shown
 from varnn.errors import DataError
 from varnn.streaming._journal import Journal
-from varnn.streaming.kept import Known
 from varnn.streaming.json_text import read
+from varnn.streaming.kept import Known
 from varnn.streaming.messages import LONGEST_NAME
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from varnn.streaming._journal import is_journal, make
-from varnn.streaming.kept import Group, Known, State
 from varnn.streaming.by_name import Streams
+from varnn.streaming.kept import Group, Known, State
 from varnn.streaming.linked import LinkedStreams
 
 _ALL = 0  # scope of series that are linked

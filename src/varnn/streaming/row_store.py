@@ -6,8 +6,8 @@ from typing import Any
 
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.streaming._journal import Journal
-from varnn.streaming.kept import Group, Known
 from varnn.streaming.companion import ALONE, Companion
+from varnn.streaming.kept import Group, Known
 from varnn.streaming.late import LateLabels
 from varnn.streaming.messages import check, check_name, name_of
 from varnn.streaming.rows import Taken, check_rows, peeked, respond_in_rows
@@ -85,7 +85,7 @@ class RowStore(Store):
                 check({name: message[name] for name in message.keys() - {"y", "last_y"}}, self._texts)
                 name = name_of(message)
                 known = self._look_up(name)
-                live = self._begun(name, self._kept_under(name)) if known is None else self.streams[name]
+                live: Any = self.streams[name] if known else self._begun(name, self._kept_under(name))
                 return answer | peeked(live, message, self._level)
             except ModelFileError:
                 raise

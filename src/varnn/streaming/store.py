@@ -32,10 +32,10 @@ from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.streaming._answered import Answered, Reply, check_next
 from varnn.streaming._cell import Guard
 from varnn.streaming._journal import Journal
-from varnn.streaming.kept import Answer, Entry, Group, Known, State
 from varnn.streaming._taken_over import take_over
 from varnn.streaming.by_name import Streams
 from varnn.streaming.json_text import read, write
+from varnn.streaming.kept import Answer, Entry, Group, Known, State
 from varnn.streaming.linked import LinkedStreams
 from varnn.streaming.messages import check, check_name, kept_text, name_of, of_use, respond
 from varnn.streaming.stream import Stream
@@ -486,4 +486,3 @@ class Store:
 
 def _nothing() -> Group:
     return Group({}, [], [], [], {})
-
