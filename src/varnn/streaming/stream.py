@@ -10,7 +10,8 @@ monitoring, and snapshots.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +29,24 @@ from varnn.monitoring.monitor import Event, Monitor
 from varnn.persistence import model_file
 from varnn.streaming._cell import Workspace
 from varnn.streaming._old_snapshots import as_of_today
-from varnn.streaming._snapshot_checks import check_header, check_states
+from varnn.streaming._snapshot_checks import check_header, check_owner, check_states
 from varnn.streaming._step import Levels, Step
 from varnn.streaming._steps import levels_of, made_step
 from varnn.streaming._values import inputs_of, label_of, labels_of, later_than
 from varnn.streaming.resume import Resume, kept_series
+
+
+class Kept(NamedTuple):
+    """Where a stream was, for it to go back to: its open step as well."""
+
+    steps: int
+    given: FloatArray | None  # x of the open step; None where none was open
+    time: np.datetime64 | None
+    last_time: np.datetime64 | None
+    events: list[Event]
+    step: Any  # of `Step.kept`
+    monitor: Monitor | None
+    recent: dict[str, npt.NDArray[Any]] | None
 
 
 class Stream:
@@ -326,7 +340,7 @@ class Stream:
         with self._guard:
             return self._packed()
 
-    def _packed(self) -> bytes:
+    def _packed(self, **more: float) -> bytes:
         tensors = self._states()
         if self._open:
             tensors["pending"] = self._given
@@ -338,6 +352,7 @@ class Stream:
             "n_series": self.n_series,
             "monitor": None if self.monitor is None else self.monitor.settings(),
             "model": self.model.fingerprint,
+            **more,
         }
         return model_file.to_bytes(tensors, header)
 
@@ -372,14 +387,21 @@ class Stream:
         >>> Stream.restore(model, live.snapshot()).observe(0.3) == live.observe(0.3)
         True
         """
-        what = "the snapshot"
-        tensors, header = model_file.from_bytes(blob, what)
-        fitted: Fitted = getattr(model, "fitted_", model)
-        if header.get("model") != fitted.fingerprint:
-            raise ModelFileError(
-                "a snapshot can only go on with the model it was taken from; this one belongs to another. "
-                "Load that model, or start a new stream."
-            )
+        tensors, header = model_file.from_bytes(blob, "the snapshot")
+        return cls._unpacked(model, tensors, header, forecaster, workspace)
+
+    @classmethod
+    def _unpacked(
+        cls,
+        model: Any,
+        tensors: Mapping[str, npt.NDArray[Any]],
+        header: Mapping[str, Any],
+        forecaster: Forecaster | None,
+        workspace: Workspace | None,
+    ) -> "Stream":
+        """Go on from what the bytes of a snapshot hold."""
+        what, fitted = "the snapshot", getattr(model, "fitted_", model)
+        check_owner(header, fitted)
         header = {"monitor": None, "time": None, "last_time": None, **header}
         tensors = as_of_today(tensors, fitted)
         check_header(tensors, header, fitted, what)
@@ -406,6 +428,33 @@ class Stream:
             self._recent.restore(recent)
         if "pending" in tensors:
             self._advance(tensors["pending"], None if pending is None else read_back(pending))
+
+    def _kept(self) -> Kept:
+        """Where it is now: a snapshot for this process alone, in a fiftieth of the time."""
+        recent = None
+        if self._recent is not None:
+            recent = {name: array.copy() for name, array in self._recent.state().items()}
+        return Kept(
+            self.steps,
+            self._given if self._open else None,
+            self._time,
+            self.last_time,
+            self.events,
+            self._step.kept(),
+            copy(self.monitor),  # its state is replaced from row to row, never written into
+            recent,
+        )
+
+    def _go_back(self, kept: Kept) -> None:
+        """Be again where it was; that may be gone back to any number of times."""
+        self.steps, given, self._time, self.last_time, self.events, step, monitor, recent = kept
+        self._step.go_back(step, given, self._time)
+        self.monitor = copy(monitor)
+        if self._recent is not None and recent is not None:
+            self._recent.restore(recent)
+        self._open = given is not None
+        if given is not None:
+            self._given = given
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by snapshot: the buffers are views of each other, which copies would not be."""
