@@ -13,6 +13,7 @@ from varnn.data.locks import Lock
 from varnn.errors import ConfigError, ModelFileError, OutputError
 from varnn.model.fitted import Fitted
 from varnn.persistence import model_file
+from varnn.service import reading
 from varnn.service.errors import Closing, Conflict, NotFound
 from varnn.service.live_stream import LiveStream, StreamSettings
 from varnn.service.roles import Roles, promote, read_roles, write_roles
@@ -68,7 +69,10 @@ class Service:
         self.is_open = True
         self.on_commit: Callable[[str, float], None] = lambda stream, seconds: None
         try:
-            for path in sorted(self._streams_at.glob("*.state")):
+            for place in (self._models_at, self._streams_at):
+                for path in place.glob(".*.part"):  # of a process that was ended while it wrote them
+                    path.unlink()
+            for path in sorted(self._streams_at.glob("[!.]*.state")):
                 self._open(path.stem)
         except BaseException:
             self.close()
@@ -93,7 +97,7 @@ class Service:
 
     def model_names(self) -> list[str]:
         """Names of the models that are here."""
-        return sorted(path.stem for path in self._models_at.glob("*.varnn"))
+        return sorted(path.stem for path in self._models_at.glob("[!.]*.varnn"))
 
     def model(self, name: str) -> Fitted:
         """A model by its name."""
@@ -109,7 +113,7 @@ class Service:
         fitted = self.model(name)
         used = [
             {"stream": live.name, "role": role}
-            for live in self._streams.values()
+            for live in self.streams()
             for one, role in self._roles(live)
             if one == name
         ]
@@ -156,7 +160,7 @@ class Service:
 
     def streams(self) -> list[LiveStream]:
         """All streams, by name."""
-        return [self._streams[name] for name in sorted(self._streams)]
+        return [live for _, live in sorted(self._streams.items())]  # in one step, of any thread
 
     def stream(self, name: str) -> LiveStream:
         """A stream by its name."""
@@ -210,7 +214,13 @@ class Service:
             while place.exists():
                 number += 1
                 place = live.path.with_name(f"{live.path.name}.retired-{number}")
-            return live.path.rename(place)
+            # Not by a new name alone: what somebody reads at this moment is kept in two files until then.
+            draft = place.with_name(f".{place.name}.part")
+            reading.backup(live.path, draft)
+            draft.replace(place)
+            for end in ("", "-wal", "-shm"):
+                live.path.with_name(live.path.name + end).unlink(missing_ok=True)
+            return place
 
     def add_challenger(self, name: str, model: str) -> None:
         """Let a model go along with a stream, from each series' next row on."""

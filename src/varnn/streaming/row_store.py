@@ -1,5 +1,6 @@
 """A store whose rows are numbered: labels may come late, and others keep what they need beside it."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -123,10 +124,15 @@ class RowStore(Store):
         with self._guard:
             self._commit()
             live = self._restored(state)
-            known = self._look_up(name) or self._numbered()
+            known = self._look_up(name)
+            if known is None:
+                self._check_room(json.loads(name))
+                known = self._numbered()
+            known = Known(known.id, known.seq + 1)
             self.streams[name] = live
-            self._series[name] = self._group.series[name] = Known(known.id, known.seq + 1)
+            self._series[name] = self._group.series[name] = known
             self._since[known.id] = DUE
+            self._companion.put(name, known, live.row + (live.open_row is not None))
 
     def forget(self, name: str) -> bool:
         """Forget a series, by its name as JSON, for good; tell whether there was one."""
