@@ -95,8 +95,7 @@ class Tokens:
     @property
     def exist(self) -> bool:
         """Whether any were ever made, revoked ones too; once seen, a file that is gone changes nothing."""
-        self._known()
-        return self._were_there
+        return self._were_there or bool(self._known())
 
     def list(self) -> tuple[Token, ...]:
         """Every token, those that are of no use any more too, the oldest first."""
@@ -234,6 +233,7 @@ class Tokens:
             with opened_atomically(self.path) as file:
                 os.chmod(file.name, 0o600)  # noqa: PTH101 - before the first byte
                 file.write(json.dumps(content, indent=1).encode() + b"\n")
+        self._known()
 
 
 def _written(one: Token) -> dict[str, Any]:
