@@ -11,7 +11,19 @@ from typing import Any
 
 import typer
 
-from varnn.cli import compare, datasets, demo, fit, forecast, inspect, predict, reproduce, stream, token
+from varnn.cli import (
+    compare,
+    datasets,
+    demo,
+    fit,
+    forecast,
+    inspect,
+    predict,
+    reproduce,
+    serve,
+    stream,
+    token,
+)
 from varnn.cli.terminal import console, is_plain, one_line
 from varnn.errors import VarnnError
 
@@ -28,6 +40,7 @@ app.command("fit")(fit.fit)
 app.command("predict")(predict.predict)
 app.command("forecast")(forecast.forecast)
 app.command("stream")(stream.stream)
+app.command("serve")(serve.serve)
 app.command("inspect")(inspect.inspect)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)

@@ -114,6 +114,12 @@ class Counter(_Valued):
             key = self._key(self._values, labels)
             self._values[key] = self._values.get(key, 0) + by
 
+    def reach(self, total: float, *labels: str) -> None:
+        """Let it be as large as what is counted elsewhere; it never shrinks."""
+        with self._lock:
+            key = self._key(self._values, labels)
+            self._values[key] = max(total, self._values.get(key, 0))
+
 
 class Gauge(_Valued):
     """A number that goes up and down."""
