@@ -131,6 +131,16 @@ def test_without_tokens_all_is_open_on_this_machine_alone(house: House) -> None:
     assert len(house.inside.seen) == done
 
 
+def test_without_tokens_nobody_comes_through_a_proxy(house: House) -> None:
+    """It may name this machine in its requests, as nginx does, whoever asked it."""
+    for name in ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP"):
+        said = house.ask("GET", "/v1/streams", headers={name.lower(): "203.0.113.5"})
+        assert said.status == 403 and "proxy" in said.json["error"]
+    house.close()
+    forwarded = {"x-forwarded-for": "203.0.113.5"}
+    assert house.ask("GET", "/v1/streams", headers=forwarded, token=house.texts["read"]).status == 200
+
+
 @pytest.mark.parametrize(
     "host", [b"a@127.0.0.1", b"127.0.0.1/x", b"127.0.0.1:x", b"localhost.", b"[::1", b"\xff", b"127.0.0.1 "]
 )
