@@ -113,6 +113,11 @@ class LateLabels:
         return self.live.steps
 
     @property
+    def open_row(self) -> int | None:
+        """Number of the open row; None where none is open."""
+        return self.live.steps if self.live._open else None
+
+    @property
     def waiting(self) -> list[int]:
         """Rows that wait for their labels, oldest first; the open one is not among them."""
         if not self._rows:
