@@ -16,11 +16,12 @@ import pytest
 
 from varnn import Details, Panel, Stream, VARNNRegressor
 from varnn.data.files import write_atomically
+from varnn.data.locks import Lock
 from varnn.errors import ConfigError, ModelFileError, OutputError, ThreadError
 from varnn.streaming import _journal, messages
 from varnn.streaming import store as store_module
 from varnn.streaming._compiled_step import CompiledStep
-from varnn.streaming._journal import Journal, _Lock
+from varnn.streaming._journal import Journal
 from varnn.streaming._numpy_step import NumpyStep
 from varnn.streaming.by_name import Streams
 from varnn.streaming.linked import LinkedStreams
@@ -348,7 +349,7 @@ def test_a_file_of_before_that_another_process_has_is_left_alone(
     path = tmp_path / "former"
     write_atomically(path, Streams(alone).snapshot())
     before = path.read_bytes()
-    other = _Lock(path)
+    other = Lock(path, "Wait.")
     with pytest.raises(OutputError, match="in use by"):
         Store(alone, path)
     assert path.read_bytes() == before

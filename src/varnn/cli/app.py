@@ -11,7 +11,19 @@ from typing import Any
 
 import typer
 
-from varnn.cli import compare, datasets, demo, fit, forecast, inspect, predict, reproduce, stream
+from varnn.cli import (
+    compare,
+    datasets,
+    demo,
+    fit,
+    forecast,
+    inspect,
+    predict,
+    reproduce,
+    serve,
+    stream,
+    token,
+)
 from varnn.cli.terminal import console, is_plain, one_line
 from varnn.errors import VarnnError
 
@@ -28,10 +40,12 @@ app.command("fit")(fit.fit)
 app.command("predict")(predict.predict)
 app.command("forecast")(forecast.forecast)
 app.command("stream")(stream.stream)
+app.command("serve")(serve.serve)
 app.command("inspect")(inspect.inspect)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(datasets.app, name="datasets")
+app.add_typer(token.app, name="token")
 
 
 @app.callback(invoke_without_command=True)

@@ -390,6 +390,7 @@ class LinearStream:
         self._past[...] = past.reshape(n_series, *self._past.shape[1:])
         self._ring[:, : self._places], self._ring[:, self._places :] = labels, labels[:, :_AROUND]
         self._all_known = bool(self.known.all())
+        self.regressors[...] = 0  # those that are not there yet: it may have gone farther before
 
 
 def within(residuals: DoubleArray, largest: float) -> DoubleArray:

@@ -65,13 +65,13 @@ class CompiledStep(Step):
         self._carried = np.tile(self._layout.fresh, (width, 1))
         self._rows = np.zeros((width, members, BEFORE + self._state + columns), np.float32)
         self._rows[:, :, 1] = 1
-        hidden = np.zeros((width, members, sizes[lay.HIDDEN]), np.float32)
+        hidden: npt.NDArray[np.float32] = np.zeros((width, members, sizes[lay.HIDDEN]), np.float32)
         self._opened = np.zeros((width, self._layout.open_at[-1]))
         # Buffers of one layout for all that comes in: compiled code is compiled anew for each other one.
         self._given, self._labels = np.zeros((width, len(model.input_names))), np.zeros(width)
         self._calendar = np.zeros(columns - 2 - sizes[lay.GIVEN])
         self._cycles = model.pipeline.calendar
-        series = (self._carried, self._rows, hidden, self._opened)
+        self._series = series = (self._carried, self._rows, hidden, self._opened)
         parts = compiled_code.shares(width) if width >= _FEWEST else [slice(0, width)]
         self._shares = [(some, [array[some] for array in series]) for some in parts]
         self._alone = len(parts) == 1
@@ -191,3 +191,13 @@ class CompiledStep(Step):
         for name, place in self._places().items():
             if name in tensors:  # a snapshot of streams that refused gaps does not say what is known
                 place[...] = tensors[name]
+
+    def kept(self) -> Any:
+        """All arrays of the series as they are, those of the open step among them."""
+        return [array.copy() for array in self._series], self.answer
+
+    def go_back(self, kept: Any, given: FloatArray | None, time: Any) -> None:
+        """Copy them back: nothing has to be computed again."""
+        arrays, self.answer = kept
+        for array, was in zip(self._series, arrays, strict=True):
+            array[...] = was

@@ -17,17 +17,17 @@ it is. A lock ends with its process, however that ended.
 """
 
 import os
-import platform
 import sqlite3
-import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, NamedTuple
+from typing import Any
 
+from varnn.data.locks import Lock
 from varnn.errors import ModelFileError, OutputError
+from varnn.streaming.kept import Answer, Entry, Group, Known, State
 
 _MARK = 0x7661726E  # "varn", SQLite's application_id
 _VERSION = 2
@@ -44,48 +44,6 @@ _TABLES = """
     CREATE INDEX keys ON answers (series, key) WHERE key IS NOT NULL;
     CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
-
-
-class Known(NamedTuple):
-    """A series that has a row."""
-
-    id: int
-    seq: int  # of its last message
-
-
-class Answer(NamedTuple):
-    """An answer to keep; its text is one line."""
-
-    series: int
-    seq: int
-    key: str | None
-    text: str
-
-
-class Entry(NamedTuple):
-    """A message to keep, one line; a scope is what has a state of its own: a series, or 0 for all linked."""
-
-    scope: int
-    entry: int
-    message: str
-
-
-class State(NamedTuple):
-    """The state of a scope, after its messages up to an entry."""
-
-    scope: int
-    entry: int
-    state: bytes
-
-
-class Group(NamedTuple):
-    """What is written in one step."""
-
-    series: dict[str, Known]  # that are new, or went on
-    entries: list[Entry]
-    answers: list[Answer]
-    states: list[State]
-    answered: dict[int, int]  # numbers up to which answers of a series are no longer kept
 
 
 class Journal:
@@ -129,11 +87,11 @@ class Journal:
                 f"{str(path)!r} cannot keep the state of streams: it is not a regular file. Name a file."
             )
         is_new = not self.path.exists()
-        self._lock = _Lock(self.path)
+        self._lock = Lock(self.path, "Give another --state file.")
         try:
             if first is not None:
                 first()
-            with self._explained():
+            with self.explained():
                 self._database = _opened(self.path, model, synchronous=synchronous)
         except BaseException:
             self._lock.release(and_remove=is_new or not is_journal(self.path))
@@ -150,7 +108,7 @@ class Journal:
     def close(self) -> None:
         """Close the file, and give up the lock; what lies beside it is taken in."""
         try:
-            with self._explained():
+            with self.explained():
                 self._database.close()
         finally:
             self._lock.release()
@@ -160,6 +118,11 @@ class Journal:
         """Number of series."""
         return int(self._one("SELECT count(*) FROM series")[0])
 
+    @property
+    def last_id(self) -> int:
+        """Number of the series that came last; 0 before the first."""
+        return int(self._one("SELECT coalesce(max(id), 0) FROM series")[0])
+
     def find(self, name: str) -> Known | None:
         """Look up a series."""
         found = self._one("SELECT id, seq FROM series WHERE name = ?", name)
@@ -167,7 +130,7 @@ class Journal:
 
     def names(self) -> list[tuple[str, Known]]:
         """List all series, the first one first."""
-        with self._explained():
+        with self.explained():
             rows = self._database.execute("SELECT name, id, seq FROM series ORDER BY id").fetchall()
         return [(name, Known(id, seq)) for name, id, seq in rows]
 
@@ -195,7 +158,7 @@ class Journal:
         kept = self._one("SELECT scope, entry, state FROM states WHERE scope = ?", scope)
         state = State(*kept) if kept else None
         entry = state.entry if state else 0
-        with self._explained():
+        with self.explained():
             rows = self._database.execute(
                 "SELECT * FROM journal WHERE scope = ? AND entry > ? ORDER BY entry", (scope, entry)
             ).fetchall()
@@ -205,9 +168,14 @@ class Journal:
             found += [Entry(scope, last - len(texts) + n, text) for n, text in enumerate(texts, start=1)]
         return state, found
 
-    def write(self, group: Group) -> None:
-        """Keep a group: all of it or, with an error, nothing."""
-        with self._explained(), self._database as database:
+    @property
+    def database(self) -> sqlite3.Connection:
+        """The file, for who keeps something beside (`varnn.streaming.companion`)."""
+        return self._database
+
+    def write(self, group: Group, also: Callable[[sqlite3.Connection], None] | None = None) -> None:
+        """Keep a group, and what ``also`` writes: all of it or, with an error, nothing."""
+        with self.explained(), self._database as database:
             database.execute("BEGIN IMMEDIATE")
             database.executemany(
                 "INSERT INTO series (name, id, seq) VALUES (?, ?, ?) "
@@ -226,6 +194,18 @@ class Journal:
                 database.executemany(
                     "DELETE FROM answers WHERE series = ? AND seq <= ?", group.answered.items()
                 )
+            if also is not None:
+                also(database)
+
+    def drop(self, series: int, also: Callable[[sqlite3.Connection], None]) -> None:
+        """Forget a series: what it was told, is and answered, and what ``also`` deletes."""
+        with self.explained(), self._database as database:
+            database.execute("BEGIN IMMEDIATE")
+            database.execute("DELETE FROM series WHERE id = ?", (series,))
+            database.execute("DELETE FROM journal WHERE scope = ?", (series,))
+            database.execute("DELETE FROM states WHERE scope = ?", (series,))
+            database.execute("DELETE FROM answers WHERE series = ?", (series,))
+            also(database)
 
     def _opened_seal(self, sealed: str) -> str:
         """The text without its checksum; refuse one that is not what was written."""
@@ -238,11 +218,11 @@ class Journal:
         return text
 
     def _one(self, query: str, *values: int | str) -> Any:
-        with self._explained():
+        with self.explained():
             return self._database.execute(query, values).fetchone()
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
         """Turn what SQLite says into what this library says."""
         try:
             yield
@@ -364,51 +344,3 @@ def _bring_up_to_date(database: sqlite3.Connection) -> None:
                     "UPDATE journal SET message = ? WHERE scope = ? AND entry = ?", (line, scope, entry)
                 )
         database.execute("UPDATE facts SET value = ? WHERE name = 'version'", (str(_VERSION),))
-
-
-class _Lock:
-    """A file beside another that says whose that is; the system lets go of it when its process ends."""
-
-    def __init__(self, path: Path) -> None:
-        self._place = path.with_name(path.name + "-lock")
-        try:
-            self._file: IO[str] = self._place.open("a+", encoding="utf-8")
-        except OSError as error:
-            raise OutputError(f"{str(self._place)!r} cannot be written: {error.strerror}.") from None
-        if not _lock(self._file):
-            self._file.seek(0)
-            holder = self._file.read().strip() or "another process"
-            self._file.close()
-            raise OutputError(f"{str(path)!r} is in use by {holder}. End that, or give another --state file.")
-        self._file.truncate(0)
-        self._file.write(f"process {os.getpid()} on {platform.node()}\n")
-        self._file.flush()
-
-    def release(self, *, and_remove: bool = False) -> None:
-        """Let others have it. The file stays, as it may be another's by then; but where there is nothing."""
-        with closing(self._file):
-            self._file.truncate(0)
-            if and_remove:
-                self._place.unlink(missing_ok=True)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file: IO[str]) -> bool:
-        file.seek(1 << 30)  # a byte beyond the text, so that others can read that
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _lock(file: IO[str]) -> bool:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True

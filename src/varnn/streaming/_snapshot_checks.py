@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from varnn.data.rules import Rule, listed, names, number, optional, table, text, whole
+from varnn.data.rules import Rule, flag, listed, names, number, optional, table, text, whole
+from varnn.errors import ModelFileError
 from varnn.model.aggregation import scale_column
 from varnn.model.fitted import Fitted
 from varnn.model.outliers import FILTER_BOUND, FILTER_COUNTS, FILTER_NUMBERS
@@ -31,6 +32,21 @@ _MONITOR: dict[str, Rule] = {
     "false_alarms": number(1e-9, 0.01),
     "warm_up": whole(1, 1 << 53),
     "memory": whole(1, 1 << 53),
+}
+_LATE: dict[str, Rule] = {
+    "times": listed(optional(text), "a list of times", unique=False),
+    "waiting": listed(_COUNT, "a list of rows"),
+    "open": flag,
+    "told": Rule(
+        "a list of kinds of events, and rows",
+        lambda one: (
+            isinstance(one, list)
+            and all(
+                isinstance(each, list) and len(each) == 2 and text.holds(each[0]) and _COUNT.holds(each[1])
+                for each in one
+            )
+        ),
+    ),
 }
 _TIME_STEP = Rule(
     "a kind of time step and a number",
@@ -55,10 +71,44 @@ _COMPANIONS: dict[str, Rule] = {
 }
 
 
+def check_owner(header: Facts, fitted: Fitted) -> None:
+    """Refuse the snapshot of another model."""
+    if header.get("model") != fitted.fingerprint:
+        raise ModelFileError(
+            "a snapshot can only go on with the model it was taken from; this one belongs to another. "
+            "Load that model, or start a new stream."
+        )
+
+
+def check_late(tensors: Tensors, header: Facts, fitted: Fitted, what: str) -> None:
+    """Refuse what cannot be rows since the oldest one that waits for its label."""
+    checks, late = Checks(what), header["late"]
+    if not table.holds(late):
+        checks.fail("it does not say which of its rows wait")
+    checks.facts(late, _LATE, "late: ")
+    rows = len(late["times"])
+    sizes = {"rows": rows, "others": rows - 1, "D": len(fitted.input_names)}
+    checks.array(tensors, "before", Numbers("bytes", kind=("uint8",)), {})
+    checks.array(tensors, "x", Numbers("others,D", missing=True), sizes)
+    checks.array(tensors, "labels", Numbers("rows", missing=True), sizes)
+    checks.array(tensors, "predictions", Numbers("rows", -_LARGE, _LARGE), sizes)
+    waiting = late["waiting"]
+    if not waiting or waiting != sorted(waiting) or waiting[0] or waiting[-1] >= rows - late["open"]:
+        checks.fail("the rows that wait are not among its rows")
+    if late["open"] and not np.isnan(tensors["labels"][-1]):
+        checks.fail("its open row has a label")
+
+
 def check_header(tensors: Tensors, header: Facts, fitted: Fitted, what: str) -> None:
     """Refuse a snapshot of anything but this model, before memory is set aside for its series."""
+    if "late" in header:
+        raise ModelFileError(
+            f"{what} must be that of a stream alone; it has rows that wait for their labels. Go on from it "
+            "with LateLabels.restore."
+        )
     checks, cell = Checks(what), fitted.architecture
     checks.facts(header, _SNAPSHOT)
+    checks.facts(header, {"answered": number(-_LARGE, _LARGE)}, all_there=False)
     if header["monitor"] is not None:
         checks.facts(header["monitor"], _MONITOR, "monitor: ")
         if unknown := set(header["monitor"]) - set(_MONITOR):

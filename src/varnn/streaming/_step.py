@@ -86,6 +86,16 @@ class Step(ABC):
     def restore(self, tensors: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take over what :meth:`states` gave."""
 
+    def kept(self) -> Any:
+        """All that is needed to go back to here within this process, in arrays of its own."""
+        return {name: array.copy() for name, array in self.states().items()}
+
+    def go_back(self, kept: Any, given: FloatArray | None, time: Any) -> None:
+        """Take over what :meth:`kept` gave, and open the step that was open then: None where none was."""
+        self.restore({name: array.copy() for name, array in kept.items()})
+        if given is not None:
+            self.advance(given, time)
+
 
 def missing_where(errors: DoubleArray, held: BoolArray) -> DoubleArray:
     """Say 1 or 0 of intervals that held or did not, and NaN where no label came."""

@@ -139,6 +139,23 @@ class LinkedStream(Stream):
             self.group.take(self, place)
             return answer
 
+    def peek(
+        self,
+        x: npt.ArrayLike | Mapping[str, float | str | None],
+        *,
+        time: Any = None,
+        interval: float | Sequence[float] | None = None,
+    ) -> Any:
+        """Predict as :meth:`predict` would, seeing the others; its place at the time step is not taken."""
+        with self._guard:
+            place = self.group.place(self, time)
+            seen, self._pipeline.others = self._pipeline.others, place.others
+            try:
+                return super().peek(x, time=time, interval=interval)
+            finally:
+                self._pipeline.others = seen
+                self._reopen()
+
     def observe(self, y: Any) -> Any:
         """Take in the label of the last x predicted; the others see it from the next time step on."""
         with self._guard:

@@ -28,6 +28,7 @@ _LONGEST_MISSPELT = 20  # characters of a field that may be misspelt; what is lo
 LONGEST_NAME = 200  # characters of a series' name, or of a key
 _MOST_LEVELS = 20
 _FIELDS = {"series", "x", "y", "time", "interval", "seq", "key"}
+_FIELDS_OF_ROWS = _FIELDS | {"last_y", "row", "for"}  # of streams that number rows (`varnn.streaming.rows`)
 _MOST_BRACKETS = 50  # of a message that is kept as it came: what is nested takes a call each to read
 _NUMBERS = {int, float, type(None)}  # not bool, which Python takes for a number
 
@@ -49,8 +50,10 @@ def check_name(message: Mapping[str, Any]) -> None:
         )
 
 
-def check(message: Mapping[str, Any], texts: Collection[str] = ()) -> None:
+def check(message: Mapping[str, Any], texts: Collection[str] = (), *, in_rows: bool = False) -> None:
     """Refuse a message that has something of the wrong kind in it; ``texts`` are inputs that are texts.
+
+    ``in_rows`` is for streams that number their rows: a message may then have a few fields more.
 
     Examples
     --------
@@ -60,9 +63,10 @@ def check(message: Mapping[str, Any], texts: Collection[str] = ()) -> None:
     ...
     varnn.errors.DataError: x must hold numbers only, by name or as a list; got [True].
     """
-    if not message.keys() <= _FIELDS:  # what else a program has to say is no matter
-        for unknown in message.keys() - _FIELDS:
-            if len(unknown) <= _LONGEST_MISSPELT and (meant := _meant(unknown)):
+    fields = _FIELDS_OF_ROWS if in_rows else _FIELDS
+    if not message.keys() <= fields:  # what else a program has to say is no matter
+        for unknown in message.keys() - fields:
+            if len(unknown) <= _LONGEST_MISSPELT and (meant := _meant(unknown, in_rows)):
                 raise DataError(f"a message has no field {shown(unknown)}. Did you mean {meant!r}?")
     if "x" not in message and "y" not in message:
         raise DataError("a message must be an object with 'x', 'y' or both.")
@@ -80,17 +84,22 @@ def check(message: Mapping[str, Any], texts: Collection[str] = ()) -> None:
         if isinstance(interval, list) and len(interval) > _MOST_LEVELS:
             raise DataError(f"interval must hold at most {_MOST_LEVELS} levels; got {len(interval)}.")
     if "y" in message:
-        y = message["y"]
-        if type(y) not in _NUMBERS:
-            raise DataError(f"y must be a number, or null where the label is missing; got {shown(y)}.")
-        if y is not None and abs(y) > LARGEST:
-            raise DataError(f"y must be finite and at most {LARGEST:g} in size; got {shown(y)}.")
+        _check_label("y", message["y"])
+    if in_rows and "last_y" in message:
+        _check_label("last_y", message["last_y"])
+
+
+def _check_label(field: str, y: Any) -> None:
+    if type(y) not in _NUMBERS:
+        raise DataError(f"{field} must be a number, or null where the label is missing; got {shown(y)}.")
+    if y is not None and abs(y) > LARGEST:
+        raise DataError(f"{field} must be finite and at most {LARGEST:g} in size; got {shown(y)}.")
 
 
 @lru_cache(maxsize=1000)
-def _meant(name: str) -> str | None:
+def _meant(name: str, in_rows: bool) -> str | None:
     """Field that a misspelt name stands for: a label in "Y" would be lost without a word."""
-    close = get_close_matches(name.lower(), _FIELDS, n=1, cutoff=0.8)
+    close = get_close_matches(name.lower(), _FIELDS_OF_ROWS if in_rows else _FIELDS, n=1, cutoff=0.8)
     return close[0] if close else None
 
 
@@ -101,15 +110,15 @@ def respond(live: Stream, message: Mapping[str, Any]) -> dict[str, Any]:
         interval = message.get("interval")
         found = live.predict(message["x"], time=message.get("time"), interval=interval)
         if interval is None:
-            answer["prediction"] = _finite(found)
+            answer["prediction"] = finite(found)
         else:
-            answer["prediction"] = _finite(found.prediction)
-            answer["lower"], answer["upper"] = _finite(found.lower.tolist()), _finite(found.upper.tolist())
+            answer["prediction"] = finite(found.prediction)
+            answer["lower"], answer["upper"] = finite(found.lower.tolist()), finite(found.upper.tolist())
     if "y" in message:
-        answer["innovation"] = _finite(live.observe(message["y"]))
+        answer["innovation"] = finite(live.observe(message["y"]))
         if live.events:
             answer["events"] = [
-                {"kind": one.kind, "row": one.row, "began": one.began, "size": _finite(one.size)}
+                {"kind": one.kind, "row": one.row, "began": one.began, "size": finite(one.size)}
                 for one in live.events
             ]
     return answer
@@ -127,7 +136,7 @@ def name_of(message: Mapping[str, Any]) -> str:
     return encode_basestring_ascii(name) if type(name) is str else json.dumps(name)
 
 
-def kept_text(message: dict[str, Any], text: str | bytes | None) -> str:
+def kept_text(message: dict[str, Any], text: str | bytes | None, *, in_rows: bool = False) -> str:
     """A message that was taken, to be kept as one line: as it came, if that is at hand and is not nested.
 
     Examples
@@ -138,11 +147,11 @@ def kept_text(message: dict[str, Any], text: str | bytes | None) -> str:
     if isinstance(text, bytes):
         text = text.decode()
     if text is None or text.count("[") + text.count("{") > _MOST_BRACKETS:
-        return write(of_use(message)).decode()
+        return write(of_use(message, in_rows=in_rows)).decode()
     return text.replace("\n", " ")  # it stands between values: within a text it is written as two characters
 
 
-def of_use(message: dict[str, Any]) -> dict[str, Any]:
+def of_use(message: dict[str, Any], *, in_rows: bool = False) -> dict[str, Any]:
     """A message that was taken, without what else it holds: that may be nested beyond reading it again.
 
     Examples
@@ -150,10 +159,12 @@ def of_use(message: dict[str, Any]) -> dict[str, Any]:
     >>> of_use({"x": [1.0], "other": [[[[]]]]})
     {'x': [1.0]}
     """
-    return {name: value for name, value in message.items() if name in _FIELDS}
+    fields = _FIELDS_OF_ROWS if in_rows else _FIELDS
+    return {name: value for name, value in message.items() if name in fields}
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """A number, or a list of them, with None in the place of what JSON does not have."""
     if type(value) is list:
-        return [_finite(one) for one in value]
+        return [finite(one) for one in value]
     return value if math.isfinite(value) else None

@@ -24,33 +24,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from varnn.data.files import check_writable
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError, ModelFileError
+from varnn.streaming._answered import Answered, Reply, check_next
 from varnn.streaming._cell import Guard
-from varnn.streaming._journal import Answer, Entry, Group, Journal, Known, State, is_journal, make
+from varnn.streaming._journal import Journal
+from varnn.streaming._taken_over import take_over
 from varnn.streaming.by_name import Streams
 from varnn.streaming.json_text import read, write
+from varnn.streaming.kept import Answer, Entry, Group, Known, State
 from varnn.streaming.linked import LinkedStreams
-from varnn.streaming.messages import LONGEST_NAME, check, check_name, kept_text, name_of, of_use, respond
+from varnn.streaming.messages import check, check_name, kept_text, name_of, of_use, respond
 from varnn.streaming.stream import Stream
 
 EVERY = 500  # messages of a series between two states of it
 _REPLAYED = 32  # messages that are sooner done again than a state is written and read
 _MOST_ON_DISK, _MOST_IN_MEMORY = 100_000, 10_000  # series
-_LONGEST_ERROR = 500  # characters
+LONGEST_ERROR = 500  # characters
 _LEAST_NOTED = 20_000  # characters of messages that take as long to write as a small state
-_DUE = 1 << 60  # messages: a state is kept with the next commit
+DUE = 1 << 60  # messages: a state is kept with the next commit
 _ALL = 0  # scope of series that are linked
-
-
-class Reply(NamedTuple):
-    """An answer, and the text of it that is kept on disk, if one is."""
-
-    answer: dict[str, Any]
-    text: str | None = None
 
 
 class Store:
@@ -98,6 +94,8 @@ class Store:
     True
     """
 
+    _in_rows = False  # whether rows are numbered (`varnn.streaming.row_store`)
+
     def __init__(
         self,
         model: Any,
@@ -129,18 +127,18 @@ class Store:
         self._pruned: dict[int, int] = {}  # number up to which a series' answers were dropped
         self._entry = 0  # of linked series: their last line
         self._group = _nothing()
-        self._new: dict[tuple[int, int | str], str] = {}  # answers of the group, by number and by key
         self._journal: Journal | None = None
+        self._answered = Answered(None)
         self._guard = Guard()
         self._acquire, self._release = self._guard.acquire, self._guard.release
-        self.n_series = 0
+        self.n_series = self._last_id = 0
         if path is not None:
             self._open(Path(path), fitted.fingerprint, synchronous=synchronous)
         if resume and isinstance(self.streams, LinkedStreams) and not self.streams:
             self.streams.resume({json.dumps(name): name for name in fitted.last_rows})
             for live in self.streams.values():
                 self._watched(live)
-            self._since[_ALL] = _DUE
+            self._since[_ALL] = DUE
 
     def __enter__(self) -> "Store":
         return self
@@ -218,16 +216,27 @@ class Store:
         states, answered = self._due_states(surplus, group), self._due_answers(group)
         covered = {one.scope for one in states}
         entries = [one for one in group.entries if one.scope not in covered]
-        journal.write(group._replace(entries=entries, states=states, answered=answered))
+        self._write(journal, group._replace(entries=entries, states=states, answered=answered))
         for state in states:  # only now: what could not be written is written with the next commit
             self._since[state.scope], self._state_size = 0, len(state.state)
         self._pruned |= answered
         for name in surplus:
-            known = self._series.pop(name)
-            del self.streams[name]
-            self._since.pop(known.id, None)
-            self._pruned.pop(known.id, None)
-        self._group, self._new, self._noted = _nothing(), {}, {}
+            self._leave(name)
+        self._begin_group()
+
+    def _begin_group(self) -> None:
+        self._group, self._noted = _nothing(), {}
+        self._answered.forget_group()
+
+    def _leave(self, name: str) -> None:
+        """Let a series leave memory."""
+        known = self._series.pop(name)
+        del self.streams[name]
+        self._since.pop(known.id, None)
+        self._pruned.pop(known.id, None)
+
+    def _write(self, journal: Journal, group: Group) -> None:
+        journal.write(group)
 
     def close(self) -> None:
         """Commit, and keep the states of all series, so that the next start is quick."""
@@ -241,7 +250,7 @@ class Store:
                 if self._since.get(scope, 0) > _REPLAYED
             ]
             if due:
-                self._journal.write(_nothing()._replace(states=due))
+                self._write(self._journal, _nothing()._replace(states=due))
         finally:
             self._journal.close()
             self._journal = None
@@ -257,32 +266,32 @@ class Store:
             check_name(message)
             if message.get("series") is not None:
                 answer["series"] = message["series"]
-            check(message, self.streams.model.categories)
+            check(message, self.streams.model.categories, in_rows=self._in_rows)
             name = name_of(message)
             known = self._look_up(name)
             key, seq = None, 1 if known is None else known.seq + 1
             if "seq" in message or "key" in message:
-                key = self._checked_key(message)
-                if known is not None and (again := self._again(known, message, key)) is not None:
+                key = self._answered.checked_key(message)
+                if known is not None and (again := self._answered.again(known, message, key)) is not None:
                     return again
-                _check_next(seq, message)
+                check_next(seq, message)
             if known is None and self.n_series >= self._most_series:
                 raise DataError(
                     f"{self._most_series} series are here, and that is the limit; "
                     f"{shown(message.get('series'))} is not one of them. Raise the limit, or check the names."
                 )
-            live = self.streams.get(name) or self._begun(name)
-            found = respond(live, message)
+            live = self.streams.get(name) or self._begun(name, self._kept_under(name))
+            message, text = self._resolved(message, text, known)
+            found = self._respond(live, message)
         except ModelFileError:  # of what is on disk, not of the message
             raise
         except (ValueError, OverflowError) as error:  # our own errors about data, and numbers without end
-            answer["error"] = str(error)[:_LONGEST_ERROR]
+            answer["error"] = str(error)[:LONGEST_ERROR]
             return Reply(answer)
         if known is None:
-            self.n_series += 1
-            known = Known(self.n_series, 0)
+            known = self._numbered()
             if self._kept_under(name):
-                self._since[known.id] = _DUE  # its messages alone do not tell what it started from
+                self._since[known.id] = DUE  # its messages alone do not tell what it started from
             self.streams[name] = live
         taken.append(message)
         known = Known(known.id, seq)
@@ -294,10 +303,17 @@ class Store:
         answer["seq"] = seq
         answer |= found
         if not self._linked:
-            self._note(known.id, seq, kept_text(message, text), 1)
+            self._note(known.id, seq, kept_text(message, text, in_rows=self._in_rows), 1)
         kept = write(answer).decode()
         self._keep(name, known, key, kept)
+        self._took(name, known, message)
         return Reply(answer, kept)
+
+    def _numbered(self) -> Known:
+        """Give a number to a series that begins."""
+        self.n_series += 1
+        self._last_id += 1
+        return Known(self._last_id, 0)
 
     def _kept_under(self, name: str) -> str | None:
         """Training series that one of this name starts from, on its own; None for none."""
@@ -308,11 +324,31 @@ class Store:
             return next(iter(kept))
         return str(series) if series is not None and str(series) in kept else None
 
-    def _begun(self, name: str) -> Stream:
-        live = self.streams.begin(resume=self._kept_under(name) or False)
+    def _begun(self, name: str, resume: str | None = None) -> Any:
+        """A stream for a series that begins, from the last training rows of one if asked for."""
+        live = self.streams.begin(resume=resume or False)
         if self._watch is not None:
             live.watch(**self._watch)
         return live
+
+    def _restored(self, state: bytes) -> Any:
+        """A stream as its state was kept."""
+        live = self.streams.bring_back(state)
+        self._watched(live)
+        return live
+
+    def _respond(self, live: Any, message: dict[str, Any]) -> dict[str, Any]:
+        """Do what a message asks for, all of it or nothing."""
+        return respond(live, message)
+
+    def _resolved(
+        self, message: dict[str, Any], text: str | bytes | None, known: Known | None
+    ) -> tuple[dict[str, Any], str | bytes | None]:
+        """A message that refers to nothing but what it says itself, to be kept; and its text, if at hand."""
+        return message, text
+
+    def _took(self, name: str, known: Known, message: dict[str, Any]) -> None:
+        """A message was taken, and is kept."""
 
     def _look_up(self, name: str) -> Known | None:
         """Find a series, and bring it back into memory if it was here before."""
@@ -324,38 +360,12 @@ class Store:
                 self._series[name] = known
         return known
 
-    def _checked_key(self, message: Mapping[str, Any]) -> str | None:
-        seq, key = message.get("seq"), message.get("key")
-        if (seq is not None or key is not None) and self._journal is None:
-            raise DataError("seq and key are for streams that are kept on disk; this one is not (--state).")
-        if key is not None and (not isinstance(key, str) or not 0 < len(key) <= LONGEST_NAME):
-            raise DataError(f"key must be a text of 1 to {LONGEST_NAME} characters; got {shown(key)}.")
-        if seq is not None and (type(seq) is not int or not 0 < seq < 2**62):
-            raise DataError(f"seq must be a whole number from 1 to 2^62; got {shown(seq)}.")
-        return None if key is None else json.dumps(key)  # ASCII: not all that Python takes for text is text
-
-    def _again(self, known: Known, message: Mapping[str, Any], key: str | None) -> Reply | None:
-        """Answer of a message that was answered before; None if it is a new one."""
-        seq, journal = message.get("seq"), self._journal
-        if journal is None or (seq is None and key is None) or (seq is not None and seq > known.seq):
-            return None
-        if seq is not None:
-            text = self._new.get((known.id, seq)) or journal.answer(known.id, seq)
-            if text is None:
-                raise DataError(
-                    f"message {seq} of this series was answered before, and its answer is no longer kept; "
-                    f"the next one has seq {known.seq + 1}."
-                )
-        else:
-            text = self._new.get((known.id, str(key))) or journal.answer_by_key(known.id, str(key))
-        return None if text is None else Reply(read(text), text)
-
     def _is_known(self, message: dict[str, Any]) -> bool:
         """Tell whether a message was answered before, of linked series."""
         try:
             check(message, self.streams.model.categories)
-            known, key = self._series.get(name_of(message)), self._checked_key(message)
-            return known is not None and self._again(known, message, key) is not None
+            known, key = self._series.get(name_of(message)), self._answered.checked_key(message)
+            return known is not None and self._answered.again(known, message, key) is not None
         except (ValueError, OverflowError):
             return False
 
@@ -374,9 +384,7 @@ class Store:
         group = self._group
         group.series[name] = known
         group.answers.append(Answer(known.id, known.seq, key, text))
-        self._new[known.id, known.seq] = text
-        if key is not None:
-            self._new[known.id, key] = text
+        self._answered.keep(known, key, text)
 
     def _due_states(self, leaving: Sequence[str], group: Group) -> list[State]:
         """Take the states that are due, and those of series that leave memory."""
@@ -415,30 +423,17 @@ class Store:
         check_writable(path)
         path = path.resolve()
         self._journal = Journal(
-            path, model, synchronous=synchronous, first=lambda: self._take_over(path, model)
+            path, model, synchronous=synchronous, first=lambda: take_over(self.streams, path)
         )
         try:
-            self.n_series = self._journal.size
+            self._answered = Answered(self._journal)
+            self.n_series, self._last_id = self._journal.size, self._journal.last_id
             if self._linked:
                 self._series = dict(self._journal.names())
                 self._bring_back(_ALL, "")
         except BaseException:
             self._journal.close()
             raise
-
-    def _take_over(self, path: Path, model: str) -> None:
-        """Turn a snapshot that an earlier version wrote into a journal, in its place."""
-        if is_journal(path):
-            return
-        old = type(self.streams).restore(self.streams.model, path.read_bytes(), f"{str(path)!r}")
-        group = _nothing()
-        for index, (name, live) in enumerate(old.items(), start=1):
-            group.series[name] = Known(index, 0)
-            if not self._linked:
-                group.states.append(State(index, 0, live.snapshot()))
-        if self._linked:
-            group.states.append(State(_ALL, 0, old.snapshot()))
-        make(path, model, [group])
 
     def _bring_back(self, scope: int, name: str) -> None:
         """Bring a scope back into memory: its state, and the messages since."""
@@ -452,9 +447,8 @@ class Store:
             for live in self.streams.values():
                 self._watched(live)
         else:
-            live = self.streams.begin() if state is None else self.streams.bring_back(state.state)
-            self._watched(live)
-            self.streams[name] = live
+            # Of a series that started from training rows there is always a state.
+            self.streams[name] = self._begun(name) if state is None else self._restored(state.state)
         self._since[scope] = len(entries)
         for one in entries:
             try:
@@ -468,13 +462,13 @@ class Store:
 
     def _do_again(self, scope: int, message: Any, name: str) -> None:
         if scope != _ALL:
-            respond(self.streams[name], message)
+            self._respond(self.streams[name], message)
             return
         rows, asked = message  # of a line, and the series in its list; None if it was no list
         with self._together([{"series": json.loads(one)} for one in asked or ()]):
             for row in rows:
                 live = self.streams.get(name_of(row)) or self._begun(name_of(row))
-                respond(live, row)
+                self._respond(live, row)
                 self.streams[name_of(row)] = live
 
     def _together(self, asking: Sequence[Mapping[str, Any]]) -> Any:
@@ -492,9 +486,3 @@ class Store:
 
 def _nothing() -> Group:
     return Group({}, [], [], [], {})
-
-
-def _check_next(coming: int, message: Mapping[str, Any]) -> None:
-    seq = message.get("seq", coming)
-    if seq not in (None, coming):
-        raise DataError(f"the next message of this series has seq {coming}; got {seq}. Go on from there.")

@@ -10,7 +10,8 @@ monitoring, and snapshots.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +29,24 @@ from varnn.monitoring.monitor import Event, Monitor
 from varnn.persistence import model_file
 from varnn.streaming._cell import Workspace
 from varnn.streaming._old_snapshots import as_of_today
-from varnn.streaming._snapshot_checks import check_header, check_states
+from varnn.streaming._snapshot_checks import check_header, check_owner, check_states
 from varnn.streaming._step import Levels, Step
 from varnn.streaming._steps import levels_of, made_step
 from varnn.streaming._values import inputs_of, label_of, labels_of, later_than
 from varnn.streaming.resume import Resume, kept_series
+
+
+class Kept(NamedTuple):
+    """Where a stream was, for it to go back to: its open step as well."""
+
+    steps: int
+    given: FloatArray | None  # x of the open step; None where none was open
+    time: np.datetime64 | None
+    last_time: np.datetime64 | None
+    events: list[Event]
+    step: Any  # of `Step.kept`
+    monitor: Monitor | None
+    recent: dict[str, npt.NDArray[Any]] | None
 
 
 class Stream:
@@ -168,12 +182,52 @@ class Stream:
         try:
             model = self.model
             self._advance(inputs_of(x, model.input_names, self._step.shape, model.categories), when, levels)
-            if levels:
-                return self._step.interval(levels, several=several)
-            # A fleet's caller gets an array of its own: writing into it must not change the innovation.
-            return self._step.answer if self.n_series is None else self._step.answer.copy()
+            return self._answer(levels, several=several)
         finally:
             self._release()
+
+    def peek(
+        self,
+        x: npt.ArrayLike | Mapping[str, float | str | None],
+        *,
+        time: Any = None,
+        interval: float | Sequence[float] | None = None,
+    ) -> Any:
+        """Predict as :meth:`predict` does, and leave the x that waits for its label as it is.
+
+        Parameters and answers are those of :meth:`predict`. An x that was open before stays so, and where
+        none was, ``observe`` still has none to close.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from varnn import VARNNRegressor
+        >>> X = np.random.default_rng(0).normal(size=(60, 2))
+        >>> live = VARNNRegressor(epochs=1, hidden_size=4).fit(X, X[:, 0]).stream()
+        >>> y_hat = live.predict([0.1, 0.2])
+        >>> what_if = live.peek([3.0, 0.2])
+        >>> live.observe(0.3) == 0.3 - y_hat
+        True
+        """
+        levels, several = levels_of(interval)
+        if levels:
+            known_calibrator(self.model.calibrator)
+        when = None if time is None else later_than(self.last_time, time)
+        with self._guard:
+            model = self.model
+            given = inputs_of(x, model.input_names, self._step.shape, model.categories)
+            try:
+                self._step.advance(given, when, levels)
+                return self._answer(levels, several=several)
+            finally:
+                self._reopen()
+
+    def _answer(self, levels: Levels, *, several: bool) -> Any:
+        """What a caller gets of the x that was advanced last."""
+        if levels:
+            return self._step.interval(levels, several=several)
+        # A fleet's caller gets an array of its own: writing into it must not change the innovation.
+        return self._step.answer if self.n_series is None else self._step.answer.copy()
 
     def _advance(self, given: FloatArray, time: np.datetime64 | None, levels: Levels = ()) -> None:
         """Open a step; where x cannot be used, that which was open stays so."""
@@ -185,7 +239,7 @@ class Stream:
         self._given, self._time, self._open = given, time, True
 
     def _reopen(self) -> None:
-        """Open again what was open: another x, which could not be used, has taken its place."""
+        """Open again what was open: another x, which was not to stay, has taken its place."""
         if self._open:
             self._step.advance(self._given, self._time)
 
@@ -286,7 +340,7 @@ class Stream:
         with self._guard:
             return self._packed()
 
-    def _packed(self) -> bytes:
+    def _packed(self, **more: float) -> bytes:
         tensors = self._states()
         if self._open:
             tensors["pending"] = self._given
@@ -298,6 +352,7 @@ class Stream:
             "n_series": self.n_series,
             "monitor": None if self.monitor is None else self.monitor.settings(),
             "model": self.model.fingerprint,
+            **more,
         }
         return model_file.to_bytes(tensors, header)
 
@@ -332,14 +387,21 @@ class Stream:
         >>> Stream.restore(model, live.snapshot()).observe(0.3) == live.observe(0.3)
         True
         """
-        what = "the snapshot"
-        tensors, header = model_file.from_bytes(blob, what)
-        fitted: Fitted = getattr(model, "fitted_", model)
-        if header.get("model") != fitted.fingerprint:
-            raise ModelFileError(
-                "a snapshot can only go on with the model it was taken from; this one belongs to another. "
-                "Load that model, or start a new stream."
-            )
+        tensors, header = model_file.from_bytes(blob, "the snapshot")
+        return cls._unpacked(model, tensors, header, forecaster, workspace)
+
+    @classmethod
+    def _unpacked(
+        cls,
+        model: Any,
+        tensors: Mapping[str, npt.NDArray[Any]],
+        header: Mapping[str, Any],
+        forecaster: Forecaster | None,
+        workspace: Workspace | None,
+    ) -> "Stream":
+        """Go on from what the bytes of a snapshot hold."""
+        what, fitted = "the snapshot", getattr(model, "fitted_", model)
+        check_owner(header, fitted)
         header = {"monitor": None, "time": None, "last_time": None, **header}
         tensors = as_of_today(tensors, fitted)
         check_header(tensors, header, fitted, what)
@@ -366,6 +428,33 @@ class Stream:
             self._recent.restore(recent)
         if "pending" in tensors:
             self._advance(tensors["pending"], None if pending is None else read_back(pending))
+
+    def _kept(self) -> Kept:
+        """Where it is now: a snapshot for this process alone, in a fiftieth of the time."""
+        recent = None
+        if self._recent is not None:
+            recent = {name: array.copy() for name, array in self._recent.state().items()}
+        return Kept(
+            self.steps,
+            self._given if self._open else None,
+            self._time,
+            self.last_time,
+            self.events,
+            self._step.kept(),
+            copy(self.monitor),  # its state is replaced from row to row, never written into
+            recent,
+        )
+
+    def _go_back(self, kept: Kept) -> None:
+        """Be again where it was; that may be gone back to any number of times."""
+        self.steps, given, self._time, self.last_time, self.events, step, monitor, recent = kept
+        self._step.go_back(step, given, self._time)
+        self.monitor = copy(monitor)
+        if self._recent is not None and recent is not None:
+            self._recent.restore(recent)
+        self._open = given is not None
+        if given is not None:
+            self._given = given
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by snapshot: the buffers are views of each other, which copies would not be."""

@@ -1,0 +1,120 @@
+"""The service as an ASGI application: routes and pages, and what stands before them.
+
+::
+
+    request -> Logged (id, log, durations) -> Access (who may) -> Limiter (how much) -> routes
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+import varnn
+from varnn.errors import ModelFileError, OutputError, VarnnError
+from varnn.service import api
+from varnn.service.access import Access
+from varnn.service.bodies import json_response
+from varnn.service.errors import ServiceError
+from varnn.service.limits import Limiter, Limits
+from varnn.service.logs import Log, Logged
+from varnn.service.metrics import CONTENT_TYPE, Metrics
+from varnn.service.pages import routes as pages
+from varnn.service.service import Service
+from varnn.service.sessions import Sessions
+from varnn.service.tokens import Tokens
+
+
+def application(
+    service: Service,
+    tokens: Tokens,
+    *,
+    limits: Limits | None = None,
+    log: Log | None = None,
+    ending: Callable[[], bool] = lambda: False,
+) -> Any:
+    """Make the application of a service.
+
+    Parameters
+    ----------
+    service : Service
+        What it answers for; whoever opened it closes it.
+    tokens : Tokens
+        Who may.
+    limits : Limits or None, default=None
+        How much; None for the defaults.
+    log : Log or None, default=None
+        Where requests are logged; None for standard error.
+    ending : callable
+        Tells whether the service is about to end, so that followers are let go.
+    """
+    limits, metrics, sessions = limits or Limits(), Metrics(varnn.__version__), Sessions(tokens)
+
+    async def scraped(request: Request) -> Response:
+        return Response(metrics.text(), media_type=CONTENT_TYPE)
+
+    app = Starlette(
+        routes=[*api.routes, Route("/metrics", scraped, methods=["GET"]), *sessions.routes, *pages],
+        exception_handlers=_HANDLERS,
+    )
+    app.state.service, app.state.limits, app.state.ending = service, limits, ending
+    app.state.followers = 0
+    service.on_commit = lambda stream, seconds: metrics.commits.observe(seconds, stream)
+    metrics.collect.append(lambda: _collect(service, metrics, app))
+    return Logged(Access(Limiter(app, limits, ending=ending), tokens, sessions), log or Log(), metrics)
+
+
+def _collect(service: Service, metrics: Metrics, app: Starlette) -> None:
+    """Look up what is shown as it is."""
+    metrics.followers.set(app.state.followers)
+    for live in service.streams():
+        name = live.name
+        metrics.queue_depth.set(live.waiting, name)
+        metrics.series.set(live.n_series, name)
+        metrics.observations.reach(live.counts["observed"], name)
+        metrics.predictions.reach(live.counts["predicted"], name)
+        metrics.refused.reach(live.counts["refused"], name, "data")
+        for kind, count in live.event_counts.items():
+            metrics.events.reach(count, name, kind)
+        for model, score in api.scores_of(live).items():
+            metrics.coverage.set(score["coverage"], name, model)
+            metrics.innovation_scale.set(score["innovation_scale"], name, model)
+            metrics.skill.set(score["skill"], name, model)
+
+
+def _refused(request: Request, error: str, status: int, headers: dict[str, str] | None = None) -> Response:
+    told = {"error": error, "request": request.scope.get("state", {}).get("request")}
+    return json_response(told, status, headers)
+
+
+def _of_service(request: Request, error: Exception) -> Response:
+    status = error.status if isinstance(error, ServiceError) else 400
+    after = getattr(error, "after", None)
+    return _refused(request, str(error), status, None if after is None else {"Retry-After": str(after)})
+
+
+def _of_library(request: Request, error: Exception) -> Response:
+    if isinstance(error, OutputError):
+        return _refused(request, str(error), 507, {"Retry-After": "5"})
+    uploaded = request.method in ("PUT", "POST")
+    status = 422 if not isinstance(error, ModelFileError) or uploaded else 503
+    return _refused(request, str(error), status)
+
+
+def _of_http(request: Request, error: Exception) -> Response:
+    status, words = 500, ""
+    headers: dict[str, str] | None = None
+    if isinstance(error, HTTPException):
+        status, words, headers = error.status_code, error.detail, dict(error.headers or {})
+    if status == 404:
+        words = f"there is no {request.url.path[:200]!r}. See /docs."
+    elif status == 405:
+        words = f"{request.method} is not what {request.url.path[:200]!r} takes. See /docs."
+    return _refused(request, words, status, headers)
+
+
+_HANDLERS: Any = {ServiceError: _of_service, VarnnError: _of_library, HTTPException: _of_http}

@@ -1,0 +1,96 @@
+"""Bodies of requests as messages, and answers as bodies: JSON, lists of it, and lines of it."""
+
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from varnn.errors import DataError
+from varnn.service.errors import ServiceError
+from varnn.streaming.json_text import read, write
+
+LINES = "application/x-ndjson"
+
+
+class TooMany(ServiceError):  # noqa: N818 - what is said of a body
+    """A request holds more messages than one may."""
+
+    status = 413
+
+
+class Unreadable(ServiceError):  # noqa: N818 - what is said of a body
+    """A body is not JSON."""
+
+    status = 400
+
+
+class Messages(NamedTuple):
+    """What a body holds, and how it is to be answered."""
+
+    rows: list[Any]
+    form: str  # "one", "list" or "lines"
+
+
+def messages_of(body: bytes, content_type: str, most: int) -> Messages:
+    """Read a body.
+
+    Examples
+    --------
+    >>> messages_of(b'[{"y": 1}, {"y": 2}]', "application/json", 10)
+    Messages(rows=[{'y': 1}, {'y': 2}], form='list')
+    >>> messages_of(b'{"y": 1}', "application/json", 10).form
+    'one'
+    """
+    if content_type.partition(";")[0].strip().lower() in (LINES, "application/jsonl"):
+        lines = [line for line in body.split(b"\n") if line.strip()]
+        if len(lines) > most:
+            raise TooMany(f"a request may hold {most} messages; got {len(lines)}. Send several.")
+        return Messages([_line(line) for line in lines], "lines")
+    try:
+        found = read(body)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(
+            f"a body must be JSON: an object, a list of them, or lines of them ({LINES}). {str(error)[:200]}"
+        ) from None
+    if isinstance(found, list):
+        if len(found) > most:
+            raise TooMany(f"a request may hold {most} messages; got {len(found)}. Send several.")
+        return Messages(found, "list")
+    return Messages([found], "one")
+
+
+class NotJson:
+    """A line that could not be read, in its place among the others."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+
+def _line(line: bytes) -> Any:
+    try:
+        return read(line)
+    except (ValueError, RecursionError) as error:
+        return NotJson(f"the line is not JSON: {str(error)[:200]}")
+
+
+def answer_of(answers: list[dict[str, Any]], form: str) -> Response:
+    """Answers as a body, with a status: that of the refusal where one object was sent and refused."""
+    if form == "lines":
+        return Response(b"".join(write(one) + b"\n" for one in answers), media_type=LINES)
+    if form == "list":
+        return json_response(answers)
+    answer = answers[0]
+    status = 200 if "error" not in answer else 503 if answer.get("damaged") else 422
+    return json_response(answer, status)
+
+
+def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Any value as JSON."""
+    return Response(write(value), status, headers, media_type="application/json")
+
+
+def object_of(body: bytes) -> dict[str, Any]:
+    """Read a body that must be one object."""
+    [found] = messages_of(body, "application/json", 1).rows or [None]
+    if not isinstance(found, dict):
+        raise DataError("the body must be a JSON object.")
+    return found

@@ -1,0 +1,230 @@
+"""What a service keeps beside the journal of a stream, in the same transactions: history, events and scores.
+
+Four tables: ``history``, a row for each row of a series with what was said and what came; ``events`` of the
+monitor; ``summaries``, what a list of series shows; and those of challengers (`varnn.service.challenger`).
+All are bounded: of each series the last rows are kept, and of events the last ones.
+"""
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from varnn.data.timestamps import timestamp
+from varnn.service import challenger
+from varnn.service.challenger import Challenger
+from varnn.service.said import Said
+from varnn.service.summary import Summary
+from varnn.streaming.companion import Companion
+from varnn.streaming.kept import Entry, Known, State
+from varnn.streaming.rows import Taken
+
+TABLES = """
+    CREATE TABLE IF NOT EXISTS history (series INTEGER, row INTEGER, at REAL NOT NULL, time TEXT, y REAL,
+        prediction REAL, lower REAL, upper REAL, PRIMARY KEY (series, row)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY, series INTEGER, row INTEGER, at REAL,
+        kind TEXT, began INTEGER, size REAL);
+    CREATE INDEX IF NOT EXISTS events_of ON events (series, id);
+    CREATE TABLE IF NOT EXISTS summaries (series INTEGER PRIMARY KEY, numbers BLOB, alarms TEXT);
+"""
+_PRUNED_EVERY = 256  # rows of a series between two cuts of its history
+_MOST_EVENTS = 100_000
+
+Told = Callable[[list[dict[str, Any]], list[dict[str, Any]]], None]
+
+
+class Keeper(Companion):
+    """History, events, summaries and challengers of one stream.
+
+    Parameters
+    ----------
+    late : int
+        Rows a label may come late.
+    most_rows : int
+        Rows of history kept of each series.
+    most_in_all : int
+        Rows of history kept of all series together, about.
+    tell : callable
+        Whom to tell of rows and events, once they are on disk.
+    """
+
+    def __init__(self, *, late: int, most_rows: int, most_in_all: int, tell: Told) -> None:
+        self.challengers: list[Challenger] = []
+        self.summaries: dict[int, Summary] = {}  # of all series, also of those on disk
+        self.ids: dict[str, int] = {}  # numbers of all series by their names as JSON
+        self._most_rows, self._most_in_all, self._tell = most_rows, most_in_all, tell
+        self._said = Said("SELECT prediction, lower, upper FROM history WHERE series = ? AND row = ?", late)
+        self._database: sqlite3.Connection | None = None
+        self._clean()
+
+    def _clean(self) -> None:
+        """Begin a group."""
+        self._opened: list[tuple[Any, ...]] = []
+        self._labels: list[tuple[Any, ...]] = []
+        self._events: list[tuple[Any, ...]] = []
+        self._touched: set[int] = set()
+        self._cuts: dict[int, int] = {}
+        self._rows: list[dict[str, Any]] = []  # to be told
+        self._noticed: list[dict[str, Any]] = []
+
+    def open(self, database: sqlite3.Connection) -> None:
+        """Make the tables, and read the summaries."""
+        with database:
+            for statement in (TABLES + challenger.TABLES).split(";"):
+                database.execute(statement)
+        self._database = self._said.database = database
+        self._read(database)
+        for one in self.challengers:
+            one.open(database)
+
+    def _read(self, database: sqlite3.Connection) -> None:
+        query = "SELECT id, name, numbers, alarms FROM summaries JOIN series ON series.id = summaries.series"
+        self.summaries = {
+            series: Summary.unpacked(name, numbers, alarms)
+            for series, name, numbers, alarms in database.execute(query)
+        }
+        self.ids = {name: series for series, name in database.execute("SELECT id, name FROM series")}
+
+    def took(self, name: str, known: Known, message: Mapping[str, Any], taken: Taken) -> None:
+        """Note what a message did."""
+        series = known.id
+        summary = self.summaries.get(series)
+        if summary is None:
+            summary = self.summaries[series] = Summary(name)
+            self.ids[name] = series
+        self._touched.add(series)
+        row: dict[str, Any] | None = None
+        if taken.labelled is not None and taken.labelled != taken.opened:
+            row = self._label(series, summary, taken.labelled, taken)
+        if taken.opened is not None:
+            row = self._open(series, summary, message, taken)
+        if row is not None and taken.innovation is not None:
+            self._notice(series, summary, taken)
+        for one in self.challengers:
+            one.took(known, message, taken)
+
+    def _open(
+        self, series: int, summary: Summary, message: Mapping[str, Any], taken: Taken
+    ) -> dict[str, Any]:
+        opened, bounds = taken.opened, (taken.prediction, taken.lower, taken.upper)
+        at, text = _when(message.get("time"))
+        y = taken.y if taken.labelled == opened else None
+        self._opened.append((series, opened, at, text, y, *bounds))
+        summary.open(int(opened or 0), at, *bounds)
+        if taken.prediction is not None:
+            self._said.keep(series, int(opened or 0), (taken.prediction, taken.lower, taken.upper))
+        row = {"series": json.loads(summary.name), "row": opened, "at": at}
+        row |= {"prediction": taken.prediction, "lower": taken.lower, "upper": taken.upper}
+        if taken.labelled == opened and y is not None:
+            row["y"] = y
+            self._count(series, summary, int(opened or 0), y)
+        self._rows.append(row)
+        if opened and opened % _PRUNED_EVERY == 0:
+            self._cuts[series] = opened - self._kept
+        return row
+
+    def _label(self, series: int, summary: Summary, row: int, taken: Taken) -> dict[str, Any]:
+        self._labels.append((taken.y, series, row))
+        told = {"series": json.loads(summary.name), "row": row, "y": taken.y}
+        if taken.y is not None:
+            self._count(series, summary, row, taken.y)
+        said = self._said.of(series, row)
+        if said is not None:
+            told |= dict(zip(("prediction", "lower", "upper"), said, strict=True))
+        self._rows.append(told)
+        return told
+
+    def _count(self, series: int, summary: Summary, row: int, y: float) -> None:
+        summary.label(row, y)
+        said = self._said.of(series, row)
+        if said is not None:
+            summary.score.add(row, y, *said)
+
+    def _notice(self, series: int, summary: Summary, taken: Taken) -> None:
+        for event in taken.events:
+            at = summary.at
+            self._events.append((series, event["row"], at, event["kind"], event["began"], event["size"]))
+            told = {"series": json.loads(summary.name), "at": at, **event}
+            summary.alarm(told)
+            self._noticed.append(told)
+
+    @property
+    def _kept(self) -> int:
+        """Rows of history that are kept of a series."""
+        return max(1, min(self._most_rows, self._most_in_all // max(1, len(self.summaries))))
+
+    def write(self, database: sqlite3.Connection, states: Sequence[State]) -> None:
+        """Write the group."""
+        database.executemany("INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._opened)
+        database.executemany("UPDATE history SET y = ? WHERE series = ? AND row = ?", self._labels)
+        for event, told in zip(self._events, self._noticed, strict=True):
+            told["id"] = database.execute(
+                "INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?)", event
+            ).lastrowid
+        if self._events:
+            query = "DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?"
+            database.execute(query, (_MOST_EVENTS,))
+        database.executemany(
+            "INSERT OR REPLACE INTO summaries VALUES (?, ?, ?)",
+            ((one, *self.summaries[one].packed()) for one in self._touched),
+        )
+        for table in ("history", "challenges"):
+            query = f"DELETE FROM {table} WHERE series = ? AND row < ?"
+            if table == "history":
+                database.executemany(query, self._cuts.items())
+            else:
+                query += " AND model = ?"
+                models = [one.name for one in self.challengers]
+                database.executemany(query, ((*cut, one) for cut in self._cuts.items() for one in models))
+        for one in self.challengers:
+            one.write(database, states)
+
+    def wrote(self) -> None:
+        """Tell those who follow."""
+        rows, noticed = self._rows, self._noticed
+        self._clean()
+        for one in self.challengers:
+            one.wrote()
+        if rows or noticed:
+            self._tell(rows, noticed)
+
+    def gave_up(self) -> None:
+        """Go back to what is on disk."""
+        self._clean()
+        if self._database is not None:
+            self._read(self._database)
+            for one in self.challengers:
+                one.gave_up(self._database)
+
+    def came_back(self, name: str, known: Known, state: State | None, entries: Sequence[Entry]) -> None:
+        """Bring back the challengers of a series."""
+        if self._database is not None:
+            for one in self.challengers:
+                one.came_back(self._database, known.id, state, entries)
+
+    def left(self, name: str, known: Known) -> None:
+        """Let go of what is in memory of a series, but for its summary."""
+        self._said.left(known.id)
+        for one in self.challengers:
+            one.left(known.id)
+
+    def drop(self, database: sqlite3.Connection, known: Known) -> None:
+        """Delete all that is kept of a series."""
+        for table in ("history", "events", "summaries", "challengers", "challenges"):
+            database.execute(f"DELETE FROM {table} WHERE series = ?", (known.id,))
+        summary = self.summaries.pop(known.id, None)
+        if summary is not None:
+            self.ids.pop(summary.name, None)
+        for one in self.challengers:
+            one.scores.pop(known.id, None)
+
+
+def _when(given: Any) -> tuple[float, str | None]:
+    """Seconds since 1970 of a row, and its time as text: when it came, if it has none."""
+    if given is None:
+        return time.time(), None
+    at = timestamp(given)
+    return float(at.astype("datetime64[us]").astype(np.int64)) / 1e6, str(at)

@@ -1,0 +1,343 @@
+"""One stream at work: a thread of its own that takes what waits, writes it to disk once, and answers.
+
+::
+
+    submit -> queue -> [thread] answer each message -> one transaction -> answers, followers
+
+Messages that come while a transaction is written wait for the next one, so that under load many share one:
+that is what makes a durable answer cheap.
+"""
+
+import logging
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Condition, Thread
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from varnn.data.timestamps import timestamp
+from varnn.errors import DataError, ModelFileError, OutputError
+from varnn.model.fitted import Fitted
+from varnn.service.challenger import Challenger
+from varnn.service.errors import Busy, Closing
+from varnn.service.keeper import Keeper
+from varnn.streaming.row_store import RowStore
+
+_GROUP = 2000  # messages in a transaction, about
+_log = logging.getLogger("varnn.service")
+_Found = TypeVar("_Found")
+Follower = Callable[[list[dict[str, Any]], list[dict[str, Any]]], None]
+
+
+@dataclass(frozen=True)
+class StreamSettings:
+    """How a stream is kept.
+
+    Parameters
+    ----------
+    level : float, default=0.9
+        Level of the intervals that every prediction comes with, where the model has intervals.
+    late : int, default=24
+        Rows that a label may come late.
+    future : float, default=86400.0
+        Seconds that a row's time may be ahead of the clock; 0 for any.
+    watch : bool, default=True
+        Whether a monitor looks for events.
+    history : int, default=10000
+        Rows of history kept of each series.
+    history_in_all : int, default=5000000
+        Rows of history kept of all series together, about.
+    in_memory : int, default=10000
+        Series held in memory; others wait on disk.
+    most_series : int, default=100000
+        Series taken.
+    answers : int, default=1000
+        Answers kept of each series, for messages that are sent again.
+    queue : int, default=50000
+        Messages that may wait.
+    synchronous : bool, default=True
+        Whether answers outlive a loss of power, too.
+    """
+
+    level: float = 0.9
+    late: int = 24
+    future: float = 86_400.0
+    watch: bool = True
+    history: int = 10_000
+    history_in_all: int = 5_000_000
+    in_memory: int = 10_000
+    most_series: int = 100_000
+    answers: int = 1000
+    queue: int = 50_000
+    synchronous: bool = True
+
+
+class _Job(NamedTuple):
+    size: int
+    do: Callable[[RowStore], Any]
+    future: Future[Any]
+    writes: bool
+
+
+class LiveStream:
+    """A stream with its champion, its challengers and its series.
+
+    Parameters
+    ----------
+    name : str
+        Name of the stream.
+    path : Path
+        Its state file.
+    champion : tuple of str and Fitted
+        The model that answers, with its name.
+    challengers : sequence of the same, default=()
+        Models that go along.
+    settings : StreamSettings or None, default=None
+        How it is kept; None for the defaults.
+    on_commit : callable
+        Whom to tell how many seconds each transaction took.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from varnn import VARNNRegressor
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> model = VARNNRegressor(epochs=1, hidden_size=4).fit(X, X[:, 0])
+    >>> live = LiveStream("house", Path(tempfile.mkdtemp()) / "house.state", ("first", model.fitted_))
+    >>> [answer] = live.submit([{"series": "north", "x": [0.1, 0.2], "y": 0.3}]).result()
+    >>> answer["seq"], answer["row"]
+    (1, 0)
+    >>> live.close()
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: Path,
+        champion: tuple[str, Fitted],
+        challengers: Sequence[tuple[str, Fitted]] = (),
+        settings: StreamSettings | None = None,
+        on_commit: Callable[[float], None] = lambda seconds: None,
+    ) -> None:
+        settings = settings or StreamSettings()
+        self.name, self.path, self.settings = name, path, settings
+        self.champion, self.model = champion
+        self.inputs, self.target = list(self.model.input_names), self.model.target_name
+        self.level = None if self.model.calibrator is None else settings.level
+        self.counts: Counter[str] = Counter()  # messages, by what became of them
+        self.event_counts: Counter[str] = Counter()
+        self.trouble: str | None = None  # why the last transaction failed
+        self.damage: str | None = None  # what is wrong with the file
+        self._on_commit = on_commit
+        self.commits, self.commit_seconds, self.slowest_commit = 0, 0.0, 0.0
+        self._followers: dict[int, Follower] = {}
+        self._queue: deque[_Job] = deque()
+        self._waiting = 0
+        self._changed = Condition()
+        self._ending = False
+        self.keeper = Keeper(
+            late=settings.late,
+            most_rows=settings.history,
+            most_in_all=settings.history_in_all,
+            tell=self._tell,
+        )
+        self.keeper.challengers = [
+            Challenger(one, fitted, self.inputs, late=settings.late, level=settings.level)
+            for one, fitted in challengers
+        ]
+        watch = None if not settings.watch else {} if self.level is None else {"coverage": self.level}
+        self._store = RowStore(
+            self.model,
+            path,
+            late=settings.late,
+            level=self.level,
+            companion=self.keeper,
+            in_memory=settings.in_memory,
+            most_series=settings.most_series,
+            answers=settings.answers,
+            watch=watch,
+            synchronous=settings.synchronous,
+        )
+        self._thread = Thread(target=self._work, name=f"stream {name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def n_series(self) -> int:
+        """Series that are known."""
+        return self._store.n_series
+
+    @property
+    def waiting(self) -> int:
+        """Messages in the queue."""
+        return self._waiting
+
+    def submit(self, messages: Sequence[Any], *, pure: bool = False) -> Future[list[dict[str, Any]]]:
+        """Hand in messages; what comes of it is there once it is on disk, in the same order.
+
+        Parameters
+        ----------
+        messages : sequence
+            As `varnn.streaming.rows` has them.
+        pure : bool, default=False
+            Whether only to predict each x as the next row of its series, and to change nothing.
+        """
+        if pure:
+            return self._hand_in(len(messages), lambda store: [store.peek(one) for one in messages], False)
+        return self._hand_in(len(messages), lambda store: self._answered(store, messages), True)
+
+    def call(self, do: Callable[[RowStore], _Found], *, writes: bool = False) -> Future[_Found]:
+        """Do something with the store, in its thread and between messages."""
+        return self._hand_in(1, do, writes)
+
+    def follow(self, follower: Follower) -> Callable[[], None]:
+        """Tell someone of rows and events from here on, in this stream's thread; give what ends it."""
+        self._followers[id(follower)] = follower
+        return lambda: self._followers.pop(id(follower), None) and None
+
+    def take_over(self, before: "LiveStream") -> None:
+        """Go on with the counts and the followers of the same stream, which was closed."""
+        self.counts, self.event_counts = before.counts, before.event_counts
+        self._followers = before._followers
+        self.commits, self.commit_seconds = before.commits, before.commit_seconds
+        self.slowest_commit = before.slowest_commit
+
+    def close(self) -> None:
+        """Answer what waits, keep all states, and end."""
+        with self._changed:
+            self._ending = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _hand_in(self, size: int, do: Callable[[RowStore], Any], writes: bool) -> Future[Any]:
+        future: Future[Any] = Future()
+        with self._changed:
+            if self._ending:
+                raise Closing(f"stream {self.name!r} is ending. Try again in some seconds.")
+            if self._waiting + size > self.settings.queue and self._waiting:
+                raise Busy(
+                    f"{self._waiting} messages wait in stream {self.name!r}, and {self.settings.queue} "
+                    "may. Send more slowly, or more of them together."
+                )
+            self._queue.append(_Job(size, do, future, writes))
+            self._waiting += size
+            self._changed.notify()
+        return future
+
+    def _answered(self, store: RowStore, messages: Sequence[Any]) -> list[dict[str, Any]]:
+        return [self._one(store, message) for message in messages]
+
+    def _one(self, store: RowStore, message: Any) -> dict[str, Any]:
+        try:
+            self._check_future(message)
+            return store.answer(message)
+        except ModelFileError as error:  # of what is on disk: other series may be whole
+            self.damage = str(error)
+            return {"error": str(error), "damaged": True}
+        except DataError as error:
+            return {"error": str(error)}
+
+    def _check_future(self, message: Any) -> None:
+        """Refuse a row from too far ahead: one wrong clock would make all later rows of a series stale."""
+        ahead, given = self.settings.future, message.get("time") if isinstance(message, dict) else None
+        if not ahead or given is None:
+            return
+        now = time.time()
+        seconds = float(timestamp(given).astype(np.int64)) / 1e6
+        if seconds > now + ahead:
+            clock = np.datetime64(int(now), "s")
+            raise DataError(
+                f"time {given!r} is more than {ahead:g} s ahead of this machine's clock ({clock} UTC). "
+                "Correct one of the two, or allow more with --future."
+            )
+
+    def _work(self) -> None:
+        with np.errstate(all="ignore"):  # numbers without end are answered by null
+            while True:
+                jobs = self._taken()
+                if not jobs:
+                    break
+                self._do(jobs)
+            try:
+                self._store.close()
+            except (OutputError, ModelFileError) as error:
+                self.trouble = str(error)
+                _log.error("stream %s could not be closed: %s", self.name, error)
+
+    def _taken(self) -> list[_Job]:
+        """Wait for jobs, and take what is there; nothing at the end."""
+        with self._changed:
+            while not self._queue and not self._ending:
+                self._changed.wait()
+            jobs: list[_Job] = []
+            size = 0
+            while self._queue and (not jobs or size + self._queue[0].size <= _GROUP):
+                jobs.append(self._queue.popleft())
+                size += jobs[-1].size
+            return jobs
+
+    def _do(self, jobs: list[_Job]) -> None:
+        done: list[tuple[_Job, Any]] = []
+        try:
+            for job in jobs:
+                if job.future.set_running_or_notify_cancel():
+                    done.append((job, self._found(job)))
+            begun = time.perf_counter()
+            self._store.commit()
+            self._count_commit(time.perf_counter() - begun)
+        except Exception as error:
+            self._fail(jobs, error)
+        else:
+            for job, found in done:
+                if isinstance(found, Exception):
+                    job.future.set_exception(found)
+                else:
+                    if job.writes and isinstance(found, list):
+                        self._count(found)
+                    job.future.set_result(found)
+        finally:
+            with self._changed:
+                self._waiting -= sum(job.size for job in jobs)
+
+    def _found(self, job: _Job) -> Any:
+        try:
+            return job.do(self._store)
+        except (DataError, ModelFileError) as error:  # its own fault, and it has changed nothing
+            return error
+
+    def _count(self, answers: list[dict[str, Any]]) -> None:
+        for answer in answers:
+            if "error" in answer:
+                self.counts["refused"] += 1
+                continue
+            self.counts["observed"] += "innovation" in answer
+            self.counts["predicted"] += "prediction" in answer
+
+    def _fail(self, jobs: list[_Job], error: Exception) -> None:
+        """Go back to what is on disk: none of these jobs was ever done."""
+        self.trouble = str(error)
+        expected = isinstance(error, OutputError | ModelFileError)
+        _log.error("stream %s: %s", self.name, error, exc_info=None if expected else error)
+        try:
+            self._store.give_up()
+        except (OutputError, ModelFileError) as worse:
+            _log.error("stream %s: %s", self.name, worse)
+        for job in jobs:
+            if not job.future.done():
+                job.future.set_exception(error)
+
+    def _count_commit(self, seconds: float) -> None:
+        self.commits += 1
+        self.commit_seconds += seconds
+        self.slowest_commit = max(self.slowest_commit, seconds)
+        self.trouble = None
+        self._on_commit(seconds)
+
+    def _tell(self, rows: list[dict[str, Any]], events: list[dict[str, Any]]) -> None:
+        self.event_counts.update(one["kind"] for one in events)
+        for follower in list(self._followers.values()):
+            follower(rows, events)

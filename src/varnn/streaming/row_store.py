@@ -1,0 +1,183 @@
+"""A store whose rows are numbered: labels may come late, and others keep what they need beside it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from varnn.errors import ConfigError, DataError, ModelFileError
+from varnn.streaming._journal import Journal
+from varnn.streaming.companion import ALONE, Companion
+from varnn.streaming.kept import Group, Known
+from varnn.streaming.late import LateLabels
+from varnn.streaming.messages import check, check_name, name_of
+from varnn.streaming.rows import Taken, check_rows, peeked, respond_in_rows
+from varnn.streaming.store import DUE, LONGEST_ERROR, Store
+
+
+class RowStore(Store):
+    """Streams of one model by name, kept on disk, whose messages are those of `varnn.streaming.rows`.
+
+    Parameters
+    ----------
+    model : object
+        A fitted ``VARNNRegressor``, or its ``fitted_``; its series must not be linked.
+    path : str or Path
+        File to keep everything in and to go on from, also one of ``varnn stream --state``.
+    late : int, default=24
+        Rows that a label may come late.
+    level : float or None, default=None
+        Level of intervals to give, and keep, with every prediction.
+    companion : Companion, default=ALONE
+        Who keeps something beside, in the same transactions.
+    settings
+        Those of :class:`Store`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from varnn import VARNNRegressor
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> model = VARNNRegressor(epochs=1, hidden_size=4).fit(X, X[:, 0])
+    >>> with RowStore(model, Path(tempfile.mkdtemp()) / "live.state") as store:
+    ...     first = store.answer({"series": "north", "x": [0.1, 0.2], "key": "noon"})
+    ...     second = store.answer({"series": "north", "x": [0.3, 0.1]})
+    ...     late = store.answer({"series": "north", "y": 0.4, "for": "noon"})
+    ...     store.commit()
+    >>> first["row"], second["row"], late["row"]
+    (0, 1, 0)
+    """
+
+    _in_rows = True
+
+    def __init__(
+        self,
+        model: Any,
+        path: str | Path,
+        *,
+        late: int = 24,
+        level: float | None = None,
+        companion: Companion = ALONE,
+        **settings: Any,
+    ) -> None:
+        if getattr(model, "fitted_", model).pipeline.peers:
+            raise ConfigError(
+                "labels of linked series cannot come late, so that a model with peers=True cannot be served "
+                "so. Use varnn stream, or fit without peers."
+            )
+        self._late, self._level, self._companion = late, level, companion
+        self._done = Taken()  # what the message under way did
+        super().__init__(model, path, **settings)
+        if self._journal is not None:
+            with self._journal.explained():
+                companion.open(self._journal.database)
+
+    def peek(self, message: Any) -> dict[str, Any]:
+        """Predict the row of a message as the next one of its series, and change nothing."""
+        answer: dict[str, Any] = {}
+        with self._guard:
+            try:
+                if not isinstance(message, dict) or "x" not in message:
+                    raise DataError("a prediction needs an object with 'x'.")
+                check_name(message)
+                if message.get("series") is not None:
+                    answer["series"] = message["series"]
+                check({name: message[name] for name in message.keys() - {"y", "last_y"}}, self._texts)
+                name = name_of(message)
+                known = self._look_up(name)
+                live: Any = self.streams[name] if known else self._begun(name, self._kept_under(name))
+                return answer | peeked(live, message, self._level)
+            except ModelFileError:
+                raise
+            except (ValueError, OverflowError) as error:
+                return answer | {"error": str(error)[:LONGEST_ERROR]}
+
+    def give_up(self) -> None:
+        """Take back what was answered since the last commit, which could not be written: it was never said.
+
+        The series it was about come back from the file when they are asked for.
+        """
+        with self._guard:
+            for name in list(self._group.series):
+                self._leave(name)
+            self._begin_group()
+            self._companion.gave_up()
+            if self._journal is not None:
+                self.n_series, self._last_id = self._journal.size, self._journal.last_id
+
+    def checkpoint(self) -> None:
+        """Write the states of all series that are in memory."""
+        with self._guard:
+            for name, known in self._series.items():
+                self._since[known.id] = DUE
+                self._group.series[name] = known
+            self._commit()
+
+    def stream(self, name: str) -> LateLabels | None:
+        """The stream of a series, by its name as JSON, from disk if need be; None if there is none."""
+        with self._guard:
+            return None if self._look_up(name) is None else self.streams.get(name)  # type: ignore[return-value]  # this store's streams are of that class
+
+    def put(self, name: str, state: bytes) -> None:
+        """Let a series, by its name as JSON, go on from a snapshot, which is kept with the next commit."""
+        with self._guard:
+            self._commit()
+            live = self._restored(state)
+            known = self._look_up(name) or self._numbered()
+            self.streams[name] = live
+            self._series[name] = self._group.series[name] = Known(known.id, known.seq + 1)
+            self._since[known.id] = DUE
+
+    def forget(self, name: str) -> bool:
+        """Forget a series, by its name as JSON, for good; tell whether there was one."""
+        with self._guard:
+            self._commit()
+            known = self._look_up(name)
+            if known is None or self._journal is None:
+                return False
+            self._journal.drop(known.id, also=lambda database: self._companion.drop(database, known))
+            self._leave(name)
+            self.n_series -= 1
+            return True
+
+    @property
+    def _texts(self) -> Any:
+        return self.streams.model.categories
+
+    def _begun(self, name: str, resume: str | None = None) -> Any:
+        return LateLabels(super()._begun(name, resume), self._late)
+
+    def _restored(self, state: bytes) -> Any:
+        streams = self.streams
+        waiting = LateLabels.restore(streams.model, state, self._late, workspace=streams.workspace)
+        self._watched(waiting.live)
+        return waiting
+
+    def _resolved(
+        self, message: dict[str, Any], text: str | bytes | None, known: Known | None
+    ) -> tuple[dict[str, Any], str | bytes | None]:
+        check_rows(message)
+        if "for" not in message:
+            return message, text
+        row = self._answered.row_of(known, message["for"])
+        return {name: value for name, value in message.items() if name != "for"} | {"row": row}, None
+
+    def _respond(self, live: Any, message: Mapping[str, Any]) -> dict[str, Any]:
+        answer, self._done = respond_in_rows(live, message, self._level)
+        return answer
+
+    def _took(self, name: str, known: Known, message: dict[str, Any]) -> None:
+        self._companion.took(name, known, message, self._done)
+
+    def _write(self, journal: Journal, group: Group) -> None:
+        journal.write(group, also=lambda database: self._companion.write(database, group.states))
+        self._companion.wrote()
+
+    def _leave(self, name: str) -> None:
+        self._companion.left(name, self._series[name])
+        super()._leave(name)
+
+    def _bring_back(self, scope: int, name: str) -> None:
+        super()._bring_back(scope, name)
+        if self._journal is not None:
+            self._companion.came_back(name, Known(scope, 0), *self._journal.since(scope))

@@ -1,0 +1,141 @@
+"""Messages about numbered rows: what opens a row, whose label comes with it, and labels that come late.
+
+::
+
+    {"x": [20.5], "time": "2026-11-15T07:30"}      the next row                          predict
+    {"y": 60.0}                                    the label of the row that is open     observe
+    {"x": [20.9], "last_y": 60.0}                  that label, and the next row          step
+    {"x": [20.9], "y": 63.0}                       a whole row: predicted, then observed
+    {"y": 60.0, "row": 17}                         the label of a row that still waits
+
+A row that is open when the next one comes is left waiting for its label (`varnn.streaming.late`).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from varnn.data.rules import shown
+from varnn.errors import DataError
+from varnn.streaming.late import LateLabels
+from varnn.streaming.messages import finite
+
+
+class Taken(NamedTuple):
+    """What a message did: the row it opened with its prediction, and the row it labelled with its label."""
+
+    opened: int | None = None
+    prediction: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    labelled: int | None = None
+    y: float | None = None
+    innovation: float | None = None
+    events: Sequence[Mapping[str, Any]] = ()
+
+
+def check_rows(message: Mapping[str, Any]) -> None:
+    """Refuse fields that contradict each other.
+
+    Examples
+    --------
+    >>> check_rows({"x": [1.0], "last_y": 2.0})
+    >>> check_rows({"y": 1.0, "last_y": 2.0})
+    Traceback (most recent call last):
+    ...
+    varnn.errors.DataError: last_y comes with x, as the label of the row before; for a label alone give y.
+    """
+    if "last_y" in message and "x" not in message:
+        raise DataError("last_y comes with x, as the label of the row before; for a label alone give y.")
+    late = "row" in message or "for" in message
+    if late and ("x" in message or "y" not in message):
+        raise DataError("row, or for, says whose label a y alone is; x always opens the next row.")
+    row = message.get("row", 0)
+    if type(row) is not int or row < 0:
+        raise DataError(f"row must be a whole number from 0, as answers have it; got {shown(row)}.")
+
+
+def respond_in_rows(
+    live: LateLabels, message: Mapping[str, Any], level: float | None
+) -> tuple[dict[str, Any], Taken]:
+    """Predict, observe, or both; a message that was checked changes all or nothing.
+
+    Parameters
+    ----------
+    live : LateLabels
+        The series.
+    message : mapping
+        A message that `check` and :func:`check_rows` let pass.
+    level : float or None
+        Level of intervals that are given, and kept, always; None for none.
+    """
+    answer: dict[str, Any] = {}
+    if "x" not in message:
+        return _labelled(live, message)
+    labelled = y = innovation = None
+    if "last_y" in message:
+        labelled = live.open_row
+        if labelled is None:
+            raise DataError("last_y is the label of the row that is open, and none is. Leave it out.")
+        # An x that cannot be used must not leave its label behind, so it is tried out first.
+        _predicted(live.peek, message, level)
+        y, innovation = _number(message["last_y"]), live.observe(message["last_y"])
+        answer |= _innovation(live, innovation)
+    found, lower, upper = _predicted(live.predict, message, level)
+    row = live.row
+    answer = {"row": row, **found, **answer}
+    if "y" in message:
+        # In the middle of a row, so that a label beside its own x is not one of the row before.
+        labelled, y, innovation = row, _number(message["y"]), live.observe(message["y"])
+        answer |= _innovation(live, innovation)
+    events = answer.get("events", ())
+    return answer, Taken(row, found["prediction"], lower, upper, labelled, y, _number(innovation), events)
+
+
+def peeked(live: LateLabels, message: Mapping[str, Any], level: float | None) -> dict[str, Any]:
+    """Predict a row as the next one, and change nothing."""
+    return _predicted(live.peek, message, level)[0]
+
+
+def _labelled(live: LateLabels, message: Mapping[str, Any]) -> tuple[dict[str, Any], Taken]:
+    y, row = message["y"], message.get("row", live.open_row)
+    innovation = live.observe(y) if row is None else live.label(row, y)  # which says that no row is open
+    answer = {"row": row, **_innovation(live, innovation)}
+    events = answer.get("events", ())
+    return answer, Taken(labelled=row, y=_number(y), innovation=_number(innovation), events=events)
+
+
+def _predicted(
+    predict: Any, message: Mapping[str, Any], level: float | None
+) -> tuple[dict[str, Any], float | None, float | None]:
+    """The answer to an x, and the bounds of the level that is always kept."""
+    asked = message.get("interval")
+    levels = [] if asked is None else [*asked] if isinstance(asked, list) else [asked]
+    if level is not None:
+        levels.append(level)
+    if not levels:
+        return {"prediction": finite(predict(message["x"], time=message.get("time")))}, None, None
+    found = predict(message["x"], time=message.get("time"), interval=levels)
+    answer: dict[str, Any] = {"prediction": finite(found.prediction)}
+    lower, upper = finite(found.lower.tolist()), finite(found.upper.tolist())
+    if asked is None:
+        answer["lower"], answer["upper"] = lower[-1], upper[-1]
+    elif isinstance(asked, list):
+        answer["lower"], answer["upper"] = lower[: len(asked)], upper[: len(asked)]
+    else:
+        answer["lower"], answer["upper"] = lower[0], upper[0]
+    return answer, *((None, None) if level is None else (lower[-1], upper[-1]))
+
+
+def _innovation(live: LateLabels, innovation: float) -> dict[str, Any]:
+    answer: dict[str, Any] = {"innovation": finite(innovation)}
+    if live.events:
+        answer["events"] = [
+            {"kind": one.kind, "row": one.row, "began": one.began, "size": finite(one.size)}
+            for one in live.events
+        ]
+    return answer
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
