@@ -50,7 +50,7 @@ def serve(
         typer.Option(help="Level of the intervals given with every prediction.", rich_help_panel=_KEEPING),
     ] = 0.9,
     late: Annotated[
-        int, typer.Option(help="Rows that a label may come late.", min=0, rich_help_panel=_KEEPING)
+        int, typer.Option(help="Rows that a label may come late.", min=1, rich_help_panel=_KEEPING)
     ] = 24,
     future: Annotated[
         float,

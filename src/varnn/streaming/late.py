@@ -291,6 +291,12 @@ class LateLabels:
             self._rows.append(_Row(live._given, live._time, self._answer))
             self._settle()
 
+    def narrow(self, window: int) -> None:
+        """Let labels be that many rows late from here on; rows that are too old by that count as missing."""
+        self.window = window
+        if self._rows:
+            self._settle()
+
     def _settle(self) -> None:
         """Take labels as missing that are too late."""
         old = len(self._rows) - 1 - self.window
