@@ -1,9 +1,9 @@
 """Who may do what: a middleware that finds the caller's scope and refuses what it does not allow.
 
 Without tokens everything is allowed, to callers on this machine alone: the server listens on a loopback
-address (`check_address`), and the Host header must name one, so that a page of another site cannot reach it
-by a name of its own that leads here (DNS rebinding). With tokens each route needs the scope of its entry in
-`route_table`. No header ever allows another site to read an answer (CORS is closed).
+address (`check_address`); the Host header must name one, so that a page of another site cannot reach it by a
+name of its own that leads here (DNS rebinding); and no proxy may stand between. With tokens each route needs
+the scope of its entry in `route_table`. No header ever lets another site read an answer (CORS is closed).
 """
 
 import hmac
@@ -25,6 +25,8 @@ __all__ = ["Access", "check_address", "needed_scope"]
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _OPEN = Caller(scope="admin", token=None)  # everybody on this machine, while there are no tokens
 _NOBODY = Caller(scope=None, token=None)
+# Of a proxy, which brings callers from elsewhere; it may well call this machine by its own name.
+_FORWARDED = frozenset((b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"))
 _log = logging.getLogger(__name__)
 
 
@@ -79,7 +81,7 @@ class Access:
         state, method = scope["state"], scope["method"]
         route = find_route(method, scope["path"])
         if not self._tokens.exist:
-            if not is_loopback(headers.get(b"host", b"")):
+            if not is_loopback(headers.get(b"host", b"")) or not _FORWARDED.isdisjoint(headers):
                 return _Refusal(403, _OTHER_NAME)
             state["access"] = _OPEN
         unsafe = method not in _SAFE
@@ -119,8 +121,8 @@ class Access:
 
 
 _OTHER_NAME = (
-    "without tokens this service answers only to names of this machine, such as localhost and 127.0.0.1. "
-    "To reach it by another name, make a token: varnn token make"
+    "without tokens this service answers only on this machine, by its names localhost and 127.0.0.1, and not "
+    "through a proxy. To reach it in another way, make a token: varnn token make"
 )
 
 

@@ -159,7 +159,7 @@ class Limiter:
                 raise  # the app's own
         if reading:
             why = "the body came too slowly, and was not used; send it again, or in smaller parts."
-            return await refuse(scope, receive, send, 408, why, [(b"connection", b"close")])
+            return await refuse(scope, receive, send, 408, why, linger=False)
         why = (
             f"no answer within {self._limits.seconds:g} s. What was sent may have been taken: send it again "
             "with the same key or seq, and it is taken once."

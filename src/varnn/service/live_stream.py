@@ -296,6 +296,8 @@ class LiveStream:
                 if isinstance(found, Exception):
                     job.future.set_exception(found)
                 else:
+                    if job.writes and isinstance(found, list):
+                        self._count(found)
                     job.future.set_result(found)
         finally:
             with self._changed:
@@ -303,17 +305,17 @@ class LiveStream:
 
     def _found(self, job: _Job) -> Any:
         try:
-            found = job.do(self._store)
+            return job.do(self._store)
         except (DataError, ModelFileError) as error:  # its own fault, and it has changed nothing
             return error
-        if job.writes and isinstance(found, list):
-            for answer in found:
-                if "error" in answer:
-                    self.counts["refused"] += 1
-                    continue
-                self.counts["observed"] += "innovation" in answer
-                self.counts["predicted"] += "prediction" in answer
-        return found
+
+    def _count(self, answers: list[dict[str, Any]]) -> None:
+        for answer in answers:
+            if "error" in answer:
+                self.counts["refused"] += 1
+                continue
+            self.counts["observed"] += "innovation" in answer
+            self.counts["predicted"] += "prediction" in answer
 
     def _fail(self, jobs: list[_Job], error: Exception) -> None:
         """Go back to what is on disk: none of these jobs was ever done."""
