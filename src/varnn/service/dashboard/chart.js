@@ -189,7 +189,7 @@ export class Chart {
         { points: bare, width: 0 },
         { points: bare, width: 0 },
         ...challengers,
-        { stroke: colour('--prediction'), width: 3, points: bare },
+        { stroke: colour('--prediction'), width: 4, points: bare },
         { stroke: truth, width: 1.4, points: { size: 5, fill: truth, stroke: truth } },
       ], { bands: [{ series: [1, 2], fill: colour('--band') }] }), above, this.upper),
       new uPlot(options(LOWER_HEIGHT, around, 20, [bars(colour('--innovation')), bars(colour('--bad'))]), below, this.lower),
