@@ -265,6 +265,19 @@ def test_time_range(pages: Open, url: str) -> None:
     expect(frame).to_have_attribute("aria-label", re.compile("from 5 Jan 2026, 01:10:00 to 5 Jan 2026, 01:20:00, 11 points"))
 
 
+def test_rows_that_came_at_once_without_times_are_numbered(pages: Open, url: str) -> None:
+    with closing(Client(url, stream="house")) as client:
+        client.step([{"series": "untimed", "x": [0.1 * n, 0.0], "y": 0.1 * n} for n in range(40)])
+    page = pages(at(url, "untimed"))
+    expect(page.get_by_label("Axis")).to_have_value("row")
+    frame = page.get_by_role("group", name="Chart of untimed")
+    frame.focus()
+    page.keyboard.press("+")
+    expect(frame).to_have_attribute("aria-label", re.compile("(19|20|21) points"))
+    page.get_by_label("Axis").select_option("at")
+    expect(frame).to_have_attribute("aria-label", re.compile("40 points"))
+
+
 def test_series_is_live(pages: Open, url: str) -> None:
     page = pages(at(url, "room 08"))
     last = page.get_by_role("region", name="Newest first").locator("tbody tr").first
