@@ -101,6 +101,20 @@ def do(late: LateLabels, told: Told, what: str, draw: Any) -> LateLabels:
             return late
         np.testing.assert_equal(late.observe(label), (np.nan if label is None else label) - told.answers[-1])
         told.labels[-1], told.is_open = np.nan if label is None else label, False
+    elif what == "step":
+        label, row = draw(labels), len(told.sent)
+        x = [np.inf, 0.0] if draw(st.booleans()) else told.rows.x[row, 0]
+        if x[0] == np.inf or not told.is_open:
+            with pytest.raises(DataError):
+                late.step(label, x, time=told.time(row))
+            return late
+        innovation, answer = late.step(label, x, time=told.time(row))
+        np.testing.assert_equal(innovation, (np.nan if label is None else label) - told.answers[-1])
+        told.labels[-1] = np.nan if label is None else label
+        told.sent.append(row)
+        told.labels.append(None)
+        assert answer == told.in_time()[1]
+        told.answers.append(answer)
     elif what == "label":
         if not told.sent:
             return late
@@ -133,7 +147,7 @@ def test_whatever_comes_it_is_as_in_time(kind: str, way: Way, data: st.DataObjec
     with way():
         told = Told(kind, data.draw(st.integers(1, 5)), coverage=data.draw(st.sampled_from([None, 0.9])))
         late = LateLabels(told.begun(), told.window)
-        what = ["x", "x", "x", "observe", "label", "label", "label", "restore", "bad x", "bad label"]
+        what = ["x", "x", "x", "observe", "step", "label", "label", "label", "restore", "bad x", "bad label"]
         for one in data.draw(st.lists(st.sampled_from(what), max_size=40)):
             late = do(late, told, one, data.draw)
             if one != "x":
@@ -246,7 +260,11 @@ def test_only_single_streams_have_late_labels() -> None:
     live = LinkedStreams(VARNNRegressor(peers=True, epochs=1, hidden_size=4, device="cpu").fit(panel))
     with pytest.raises(ConfigError, match="see each other"):
         LateLabels(live.begin(), 3)
-    assert np.isfinite(LateLabels(live.begin(), 0).predict([0.1]))
+    one = LateLabels(live.begin(), 0)
+    assert np.isfinite(one.predict([0.1]))
+    with pytest.raises(ConfigError, match="cannot go back alone"):
+        one.step(1.0, [0.2])
+    assert np.isfinite(one.observe(1.0))
 
 
 def shifted(count: int = 700) -> tuple[Any, Any]:

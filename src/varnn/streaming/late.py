@@ -167,11 +167,45 @@ class LateLabels:
         live = self.live
         with live._guard:
             live.observe(y)
-            label, self.events = label_of(y), live.events
-            if self._rows:
-                self._rows[-1].label = label
-                self._told.update((event.kind, event.row) for event in self.events)
-            return label - self._answer
+            return self._labelled(label_of(y), live.events)
+
+    def step(
+        self,
+        y: Any,
+        x: npt.ArrayLike | Mapping[str, float | str | None],
+        *,
+        time: Any = None,
+        interval: float | Sequence[float] | None = None,
+    ) -> tuple[Any, Any]:
+        """Observe the label of the open row, then open the next one: both or, with an error, neither.
+
+        Gives what :meth:`observe` gives, and what :meth:`predict` does.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from varnn import VARNNRegressor
+        >>> X = np.random.default_rng(0).normal(size=(60, 2))
+        >>> model = VARNNRegressor(epochs=1, hidden_size=4).fit(X, X[:, 0])
+        >>> late = LateLabels(model.stream(), window=3)
+        >>> y_hat = late.predict(X[0])
+        >>> innovation, y_hat = late.step(X[0, 0], X[1])
+        >>> late.row, late.waiting
+        (1, [])
+        """
+        live = self.live
+        with live._guard:
+            here = live._kept()
+            try:
+                live.observe(y)
+                events = live.events
+                answer = live.predict(x, time=time, interval=interval)
+            except BaseException:
+                live._go_back(here)
+                raise
+            innovation = self._labelled(label_of(y), events)
+            self._opened()
+            return innovation, answer
 
     def label(self, row: int, y: Any) -> Any:
         """Take in the label of a row that waits, or of the open one.
@@ -224,6 +258,14 @@ class LateLabels:
             self._redo(self._states[0], now)
             self.events, self._told = [], set()
 
+    def _labelled(self, label: float, events: list[Event]) -> float:
+        """Take note of the label of the row that was open, and of what was noticed; give the innovation."""
+        self.events = events
+        if self._rows:
+            self._rows[-1].label = label
+            self._told.update((event.kind, event.row) for event in events)
+        return label - self._answer
+
     def _left_waiting(self, x: Any, time: Any, interval: Any) -> Any:
         """Open a row while another one is open."""
         live = self.live
@@ -247,6 +289,12 @@ class LateLabels:
         self._answer = live._step.answer
         if self._rows:
             self._rows.append(_Row(live._given, live._time, self._answer))
+            self._settle()
+
+    def narrow(self, window: int) -> None:
+        """Let labels be that many rows late from here on; rows that are too old by that count as missing."""
+        self.window = window
+        if self._rows:
             self._settle()
 
     def _settle(self) -> None:
