@@ -31,6 +31,7 @@ from varnn.streaming.row_store import RowStore
 from varnn.streaming.stream import Stream
 
 _GROUP = 2000  # messages in a transaction, about
+_COVERAGE: dict[str, Any] = {"quiet": 100}  # a series that begins from nothing is not in trouble
 _log = logging.getLogger("varnn.service")
 _Found = TypeVar("_Found")
 Follower = Callable[[list[dict[str, Any]], list[dict[str, Any]]], None]
@@ -152,7 +153,9 @@ class LiveStream:
             Challenger(one, fitted, self.inputs, late=settings.late, level=settings.level)
             for one, fitted in challengers
         ]
-        watch = None if not settings.watch else {} if self.level is None else {"coverage": self.level}
+        watch = (
+            None if not settings.watch else {} if self.level is None else _COVERAGE | {"coverage": self.level}
+        )
         self._store = RowStore(
             self.model,
             path,
@@ -173,6 +176,11 @@ class LiveStream:
     def n_series(self) -> int:
         """Series that are known."""
         return self._store.n_series
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether messages can be answered, and written."""
+        return self.is_warm.is_set() and self.trouble is None and self.damage is None
 
     @property
     def waiting(self) -> int:
