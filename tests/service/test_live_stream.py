@@ -141,7 +141,7 @@ def _stream(model: Fitted) -> Any:
 def test_a_challenger_goes_on_after_the_end_as_if_there_was_none(
     champion: Fitted, challenger: Fitted, tmp_path: Path
 ) -> None:
-    found = []
+    found: list[Any] = []
     for often in (1, 7):
         path, rows = tmp_path / f"{often}.state", rows_of(210)
         for begin in range(0, 210, 30 if often == 7 else 210):

@@ -286,3 +286,28 @@ def test_a_companion_writes_in_the_same_transaction(model: VARNNRegressor, tmp_p
     assert [one.opened for one in heard.heard] == [0]
     assert heard.heard[0].labelled == 0 and heard.heard[0].lower is not None
     store.close()
+
+
+def test_a_file_goes_on_with_another_limit_of_lateness(model: VARNNRegressor, tmp_path: Path) -> None:
+    path, wide = tmp_path / "live.state", tmp_path / "wide.state"
+    told = []
+    for place in (path, wide):
+        with RowStore(model, place, late=20, level=LEVEL) as store:
+            for number in range(15):
+                store.answer({"x": [number / 15, 0.5], "key": str(number)})
+            told.append(store.answer({"y": 0.5, "for": "2"}))
+            store.commit()
+            copy = copied(place, tmp_path / f"{place.stem} copy")
+            store._journal.close()  # type: ignore[union-attr]  # as if it were killed here
+            store._journal = None
+        with RowStore(model, copy, late=3 if place == path else 20, level=LEVEL) as store:
+            answer = store.answer({"x": [0.3, 0.2]})
+            told.append(answer)
+            late = store.answer({"y": 0.1, "for": "5"})
+            assert ("error" in late) == (place == path)
+    assert told[:2] == told[2:]
+
+
+def test_labels_must_be_let_come_late(model: VARNNRegressor, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="1 row at least"):
+        RowStore(model, tmp_path / "live.state", late=0)

@@ -13,20 +13,22 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Condition, Thread
+from threading import Condition, Event, Thread
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from varnn.data.timestamps import timestamp
-from varnn.errors import DataError, ModelFileError, OutputError
+from varnn.errors import DataError, ModelFileError, OutputError, VarnnError
 from varnn.model.fitted import Fitted
 from varnn.service.challenger import Challenger
 from varnn.service.errors import Busy, Closing
 from varnn.service.keeper import Keeper
 from varnn.streaming.row_store import RowStore
+from varnn.streaming.stream import Stream
 
 _GROUP = 2000  # messages in a transaction, about
 _log = logging.getLogger("varnn.service")
@@ -163,6 +165,7 @@ class LiveStream:
             watch=watch,
             synchronous=settings.synchronous,
         )
+        self.is_warm = Event()  # whether code is compiled, which takes some seconds after an installation
         self._thread = Thread(target=self._work, name=f"stream {name}", daemon=True)
         self._thread.start()
 
@@ -257,6 +260,9 @@ class LiveStream:
 
     def _work(self) -> None:
         with np.errstate(all="ignore"):  # numbers without end are answered by null
+            for model in (self.model, *(one.fitted for one in self.keeper.challengers)):
+                _warm_up(model)
+            self.is_warm.set()
             while True:
                 jobs = self._taken()
                 if not jobs:
@@ -341,3 +347,13 @@ class LiveStream:
         self.event_counts.update(one["kind"] for one in events)
         for follower in list(self._followers.values()):
             follower(rows, events)
+
+
+def _warm_up(model: Fitted) -> None:
+    """Make one step of a stream that nobody sees, so that no caller waits for code to be compiled."""
+    live = Stream(model)
+    inputs = np.zeros(live.n_inputs)
+    level = None if model.calibrator is None else [0.9]
+    with suppress(VarnnError):  # a model may have something against zeros
+        live.predict(inputs, time=np.datetime64("2026-01-01T00:00"), interval=level)
+        live.observe(0.0)
