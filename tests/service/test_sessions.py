@@ -211,6 +211,29 @@ def test_a_link_is_only_for_reading(house: House) -> None:
     assert len(house.sessions) == 0
 
 
+def test_a_damaged_file_of_tokens_lets_nobody_log_in_and_is_not_named_to_strangers(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert house.tokens.exist
+    house.tokens.path.write_text("{")
+    body = json.dumps({"token": house.texts["read"]}).encode()
+    as_json = {"content-type": "application/json"}
+    for said in (
+        house.ask("POST", "/login", body=body, headers=as_json),
+        house.ask("GET", "/", query=f"link={house.texts['read']}"),
+    ):
+        assert said.status == 503 and "cannot read its tokens" in said.json["error"]
+        assert house.tokens.path.name not in said.body.decode()
+    assert caplog.text.count(str(house.tokens.path)) == 2
+    assert len(house.sessions) == 0
+
+
+def test_only_a_link_is_one(house: House) -> None:
+    for method, query in (("GET", "blink=x"), ("GET", "a=link%3D"), ("HEAD", f"link={house.texts['read']}")):
+        assert house.ask(method, "/", query=query).status == 404  # there is no page here
+    assert len(house.sessions) == 0
+
+
 def test_without_tokens_there_is_nothing_to_log_in_to(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "none.json")
     sessions = Sessions(tokens)

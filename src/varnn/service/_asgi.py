@@ -58,7 +58,7 @@ def body_length(scope: Scope) -> int | None:
     return length
 
 
-async def answer(scope: Scope, send: Send, status: int, content: Any, headers: Headers = ()) -> None:
+async def answer(send: Send, status: int, content: Any, headers: Headers = ()) -> None:
     """Answer a request by JSON."""
     text = json_text.write(content)
     await send({"type": "http.response.start", "status": status, "headers": _described(text, headers)})
@@ -85,9 +85,9 @@ async def refuse(
     content = {"error": why, "request": scope.get("state", {}).get("request")}
     length = body_length(scope)
     if not linger:
-        return await answer(scope, send, status, content, [*headers, _CLOSE])
+        return await answer(send, status, content, [*headers, _CLOSE])
     if length is not None and length <= _SMALL:
-        return await answer(scope, send, status, content, headers)
+        return await answer(send, status, content, headers)
     text = json_text.write(content)
     all_headers = [*_described(text, headers), _CLOSE]
     await send({"type": "http.response.start", "status": status, "headers": all_headers})

@@ -8,7 +8,6 @@ the scope of its entry in `route_table`. No header ever lets another site read a
 
 import hmac
 import ipaddress
-import logging
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -17,7 +16,7 @@ from varnn.errors import ConfigError, DataError
 from varnn.service._asgi import App, Caller, Headers, Receive, Scope, Send, peer, refuse
 from varnn.service._rates import retry_after
 from varnn.service.route_table import find_route, needed_scope
-from varnn.service.sessions import Session, Sessions
+from varnn.service.sessions import Session, Sessions, linked_token, unreadable_tokens
 from varnn.service.tokens import SCOPES, Tokens
 
 __all__ = ["Access", "check_address", "needed_scope"]
@@ -27,7 +26,6 @@ _OPEN = Caller(scope="admin", token=None)  # everybody on this machine, while th
 _NOBODY = Caller(scope=None, token=None)
 # Of a proxy, which brings callers from elsewhere; it may well call this machine by its own name.
 _FORWARDED = frozenset((b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"))
-_log = logging.getLogger(__name__)
 
 
 class _Refusal(NamedTuple):
@@ -64,15 +62,13 @@ class Access:
         scope.setdefault("state", {})["access"] = _NOBODY
         try:
             refusal = self._refusal(scope)
+            link = linked_token(scope) if refusal is None else None
+            if link is not None:
+                return await self._sessions.follow_link(link, scope, receive, send)
         except DataError as error:  # the file of tokens is damaged: nobody knows who may, so nobody may
-            _log.error("%s", error)
-            refusal = _Refusal(
-                503, "the service cannot read its tokens; its owner finds the reason in its log."
-            )
+            refusal = _Refusal(503, unreadable_tokens(error))
         if refusal is not None:
             return await refuse(scope, receive, send, *refusal)
-        if scope["path"] == "/" and b"link=" in scope["query_string"]:
-            return await self._sessions.follow_link(scope, receive, send)
         return await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> _Refusal | None:

@@ -149,7 +149,7 @@ class Logged:
             # Not in an answer: what went wrong inside is nobody's business, but the id finds it here.
             self._log.write("error", "failed", request=state["request"], traceback=_traceback(error))
             if status == 0:
-                await answer(scope, seen, 500, {"error": UNEXPECTED, "request": state["request"]})
+                await answer(seen, 500, {"error": UNEXPECTED, "request": state["request"]})
             elif not complete:
                 raise  # the server closes the connection, so that half an answer is not taken for a whole one
         finally:
