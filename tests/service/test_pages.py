@@ -14,7 +14,14 @@ from varnn.service import pages
 APP = Starlette(routes=pages.routes)
 ROOT = Path(__file__).parents[2]
 OURS = sorted(path for path in pages.FOLDER.iterdir() if not path.name.startswith("uPlot"))
-BESIDE = {"login.html", "login.js", "docs.html", "docs.js", "plain.css", "uPlot.LICENSE"}  # not of the page at /
+BESIDE = {
+    "login.html",
+    "login.js",
+    "docs.html",
+    "docs.js",
+    "plain.css",
+    "uPlot.LICENSE",
+}  # not of the page at /
 
 
 @pytest.mark.parametrize(
@@ -101,7 +108,9 @@ def test_all_modules_are_fetched_at_once() -> None:
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
 def test_no_file_makes_markup_of_text_or_needs_what_the_policy_forbids(path: Path) -> None:
     text = path.read_text()
-    forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|setAttribute\('style'"
+    forbidden = (
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|setAttribute\('style'"
+    )
     assert not re.findall(forbidden, text)
     if path.suffix == ".html":
         assert not re.findall(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son[a-z]+=|javascript:", text)
