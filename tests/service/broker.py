@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from paho.mqtt import client as paho
+from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
@@ -53,14 +54,14 @@ class Broker:
     def start(self) -> None:
         command = [program(), "-c", str(self._config)]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_until(self._listens)
+        wait_until(self.is_there)
 
     def stop(self) -> None:
         if self._process is not None:
             self._process.terminate()
             self._process.wait(PATIENCE)
 
-    def _listens(self) -> bool:
+    def is_there(self) -> bool:
         with socket.socket() as one:
             return one.connect_ex(("127.0.0.1", self.port)) == 0
 
@@ -71,8 +72,8 @@ class Ear:
     def __init__(self, broker: Broker, *topics: str) -> None:
         self.heard: list[paho.MQTTMessage] = []
         self._change = Condition()
-        self.client = paho.Client(paho.CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5)
-        self.client.on_connect = lambda *_: self.client.subscribe([(one, 1) for one in topics])
+        self.client = paho.Client(CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5)
+        self.client.on_connect = lambda *_: self._subscribe(topics)
         self.client.on_message = lambda _client, _data, message: self._note(message)
         subscribed: list[object] = []
         self.client.on_subscribe = lambda *_: subscribed.append(True)
@@ -87,16 +88,25 @@ class Ear:
         self.client.disconnect()
         self.client.loop_stop()
 
+    def _subscribe(self, topics: tuple[str, ...]) -> None:
+        self.client.subscribe([(one, 1) for one in topics])
+
     def _note(self, message: paho.MQTTMessage) -> None:
         with self._change:
             self.heard.append(message)
             self._change.notify_all()
 
     def say(
-        self, topic: str, message: Any, *, qos: int = 1, reply_to: str | None = None, mark: bytes | None = None
+        self,
+        topic: str,
+        message: Any,
+        *,
+        qos: int = 1,
+        reply_to: str | None = None,
+        mark: bytes | None = None,
     ) -> None:
         """Publish, and wait until the broker has it."""
-        properties = Properties(PacketTypes.PUBLISH)
+        properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]  # paho's own
         if reply_to is not None:
             properties.ResponseTopic = reply_to
         if mark is not None:

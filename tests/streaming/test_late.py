@@ -249,6 +249,46 @@ def test_times_go_on_after_a_row_that_waits() -> None:
         assert one.live.last_time == np.datetime64("2026-01-01T10:00")
 
 
+BAD: list[tuple[str, Any, dict[str, Any]]] = [
+    ("default", [np.inf, 0.0], {}),
+    ("default", [0.0, 1e101], {}),
+    ("default", [0.0], {}),
+    ("default", {"x0": 1.0}, {}),
+    ("default", ["a", "b"], {}),
+    ("default", [0.0, 0.0], {"time": "2026-01-02"}),
+    ("default", [0.0, 0.0], {"time": "2026-01-01T07:00"}),
+    ("default", [0.0, 0.0], {"time": "2056-01-02"}),
+    ("default", [0.0, 0.0], {"time": "yesterday"}),
+    ("default", [0.0, 0.0], {"interval": 2.0}),
+    ("default", [0.0, 0.0], {"interval": [0.5, 2.0]}),
+    ("refused", [np.nan, 0.0], {}),
+    ("calendar", [0.0, 0.0], {}),
+    ("no intervals", [0.0, 0.0], {"interval": 0.9}),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("kind", "x", "options"), BAD, ids=str)
+def test_a_step_does_both_or_neither(kind: str, x: Any, options: dict[str, Any], way: Way) -> None:
+    with way():
+        late = LateLabels(Stream(fitted(kind)), 3)
+        for hour in range(3):
+            late.predict([0.1 * hour, 0.2], time=f"2026-01-01T0{5 + hour}:00")
+        late.watch()
+        late.predict([0.4, 0.2], time="2026-01-02")
+        before, waiting = late.snapshot(), late.waiting
+        with pytest.raises((DataError, ConfigError)) as error:
+            late.step(1.0, x, **options)
+        assert late.snapshot() == before and late.waiting == waiting
+        with pytest.raises(DataError, match="y must be"):
+            late.step("much", [0.1, 0.2], time="2026-01-03")
+        assert late.snapshot() == before and late.waiting == waiting
+        late.observe(1.0)
+        with pytest.raises(type(error.value)) as expected:  # as a stream says it
+            late.live.predict(x, **options)
+        assert str(error.value) == str(expected.value)
+
+
 def test_only_single_streams_have_late_labels() -> None:
     with pytest.raises(ConfigError, match="one series"):
         LateLabels(Stream(fitted("default"), 2), 3)
@@ -262,7 +302,7 @@ def test_only_single_streams_have_late_labels() -> None:
         LateLabels(live.begin(), 3)
     one = LateLabels(live.begin(), 0)
     assert np.isfinite(one.predict([0.1]))
-    with pytest.raises(ConfigError, match="cannot go back alone"):
+    with pytest.raises(ConfigError, match="depends on who else comes"):
         one.step(1.0, [0.2])
     assert np.isfinite(one.observe(1.0))
 

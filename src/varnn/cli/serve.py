@@ -164,6 +164,8 @@ def serve(
                 f"dashboard {url}/  (streams: {names}; kept in {folder}/; Ctrl-C ends it)", markup=False
             )
 
+        for live in service.streams():
+            live.is_warm.wait()
         with _connected(service, mqtt, mqtt_password_file, influx):
             run(service, tokens, Address(host, port, tls_cert, tls_key), limits=limits, log=log, ready=ready)
 

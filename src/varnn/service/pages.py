@@ -1,4 +1,4 @@
-"""The static files of the dashboard as routes: read once, checked by ETag, under a policy without inline script.
+"""The static files of the dashboard as routes: read once, checked by ETag, no inline script.
 
 The pages are the same for everyone and hold no data, so they need no token; what they ask of the API does.
 """

@@ -24,12 +24,15 @@ from varnn._types import FloatArray
 from varnn.data.rules import shown, whole
 from varnn.data.timestamps import read_back
 from varnn.errors import ConfigError, DataError, ModelFileError
+from varnn.model.calendar import calendar_of
 from varnn.model.forecast import Forecaster
+from varnn.model.intervals import known_calibrator
 from varnn.monitoring.monitor import Event
 from varnn.persistence import model_file
 from varnn.streaming._cell import Workspace
 from varnn.streaming._snapshot_checks import check_late, check_owner
-from varnn.streaming._values import label_of, later_than
+from varnn.streaming._steps import levels_of
+from varnn.streaming._values import inputs_of, label_of, later_than, without_gaps
 from varnn.streaming.linked import LinkedStream
 from varnn.streaming.stream import Kept, Stream
 
@@ -194,18 +197,19 @@ class LateLabels:
         (1, [])
         """
         live = self.live
+        if isinstance(live, LinkedStream):
+            raise ConfigError(
+                "a row of series that see each other depends on who else comes. Use observe, then predict."
+            )
         with live._guard:
-            here = live._kept()
-            try:
-                live.observe(y)
-                events = live.events
-                answer = live.predict(x, time=time, interval=interval)
-            except BaseException:
-                live._go_back(here)
-                raise
-            innovation = self._labelled(label_of(y), events)
+            levels, several = levels_of(interval)
+            if levels:
+                known_calibrator(live.model.calibrator)
+            given, when = _next_row(live, x, time)
+            innovation = self.observe(y)
+            live._advance(given, when, levels)  # which nothing can be wrong with by now
             self._opened()
-            return innovation, answer
+            return innovation, live._answer(levels, several=several)
 
     def label(self, row: int, y: Any) -> Any:
         """Take in the label of a row that waits, or of the open one.
@@ -453,6 +457,18 @@ class LateLabels:
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by snapshot, as the stream does."""
         return LateLabels.restore, (self.live.model, self.snapshot(), self.window, self.live.forecaster)
+
+
+def _next_row(live: Stream, x: Any, time: Any) -> tuple[FloatArray, np.datetime64 | None]:
+    """Read an x that comes after the open row; refuse what could not be predicted once that is closed."""
+    model = live.model
+    last = live.last_time if live._time is None or not live._open else live._time
+    when = None if time is None else later_than(last, time)
+    given = inputs_of(x, model.input_names, live._step.shape, model.categories)
+    without_gaps(given, given, model.pipeline.fill)
+    if model.pipeline.calendar:
+        calendar_of(when, model.pipeline.calendar)
+    return given, when
 
 
 def _one_series(live: Stream, what: str) -> Stream:

@@ -33,7 +33,7 @@ from varnn.streaming._numpy_step import NumpyStep
 from varnn.streaming._snapshot_checks import check_linked
 from varnn.streaming.by_name import Streams
 from varnn.streaming.resume import Resume, time_steps
-from varnn.streaming.stream import Kept, Stream
+from varnn.streaming.stream import Stream
 
 _EPOCH, _TICK = np.datetime64(0, "us"), np.timedelta64(1, "us")
 # What a series brings into a time step, in a form that can be summed over series:
@@ -175,10 +175,6 @@ class LinkedStream(Stream):
         """Close it; nothing is learnt."""
         self._pass_over(label)
         self.group.label_came(self)
-
-    def _kept(self) -> Kept:
-        """Refuse to go back without those it sees."""
-        raise ConfigError("a series among others cannot go back alone. Predict and observe it step by step.")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Refuse to be copied without those it sees."""

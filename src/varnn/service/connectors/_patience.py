@@ -18,7 +18,8 @@ def ask(
 ) -> list[dict[str, Any]] | None:
     """Answers that are on disk, in the order of the messages; None where the service ends first.
 
-    A stream that is busy, changes its models or cannot write to its disk did nothing with the messages: they wait.
+    A stream that is busy, changes its models or cannot write to its disk has done nothing with the messages,
+    and is asked again.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """A series as a device of Home Assistant: what its MQTT discovery is told, once, in retained messages.
 
-Sensors hear the answers themselves (``.../prediction``) and take their value out of them by a template. An answer
-that has no such value, as one to a label has no prediction, leaves a sensor as it was: it makes an empty text,
-which Home Assistant passes over. The alarm is on with the label at which a change was noticed, and off with the
-next one.
+Sensors hear the answers themselves (``.../prediction``) and take their value out of them by a template. An
+answer that has no such value, as one to a label has no prediction, leaves a sensor as it was: it makes an
+empty text, which Home Assistant passes over. The alarm is on with the label at which a change was noticed,
+and off with the next one.
 """
 
 from collections.abc import Mapping
@@ -35,8 +35,8 @@ def announcements(
     Returns
     -------
     dict from str to dict
-        What to publish, retained, by topic. Identifiers are made of the topic of the answers, so that they are the
-        same each time, and two series never have one.
+        What to publish, retained, by topic. Identifiers are made of the topic of the answers: the same each
+        time, and never those of another series.
 
     Examples
     --------

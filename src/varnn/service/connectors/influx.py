@@ -6,10 +6,10 @@
     power,house=a load=61 1763280000000000000                       its label, then or later: the same time
     power,house=b heat=20.5,wind=3,load=61 1763280000000000000      both at once: predicted before y is shown
 
-Each is answered by a line ``power_varnn`` with the same tags and time and the fields ``prediction``, ``lower``,
-``upper``, ``innovation`` and ``alarm``, as far as there are any. The time is the key of a row, so that a line that
-is sent again changes nothing. Lines that are there together are asked together, and written once their answers are
-on disk; the end of the input is the end.
+Each is answered by a line ``power_varnn`` with the same tags and time and the fields ``prediction``,
+``lower``, ``upper``, ``innovation`` and ``alarm``, as far as there are any. The time is the key of a row, so
+that a line that is sent again changes nothing. Lines that are there together are asked together, and written
+once their answers are on disk; the end of the input is the end.
 """
 
 import logging
@@ -34,7 +34,7 @@ from varnn.service.service import Service
 _log = logging.getLogger(__name__)
 _AT_ONCE = 1 << 16  # bytes that are read together
 _LONGEST = 1 << 20  # bytes of a line; what is longer is cut, and both parts are refused
-_PATIENCE = 5.0  # seconds
+_LOOK, _PATIENCE = 0.2, 5.0  # seconds: between looks for an end, and until it must have come
 _ANSWERED = ("prediction", "lower", "upper", "innovation")
 
 
@@ -65,7 +65,7 @@ class Rows:
         self._target = settings.target or target
 
     def messages(self, point: Point) -> list[dict[str, Any]]:
-        """What a point says of its series: that a row begins, or has its label, or both; nothing, for others."""
+        """What a point says of its series: that a row begins, has its label, or both; nothing for others."""
         if point.measurement != self._settings.measurement:
             return []
         opens = any(name in point.fields for name in self._inputs) or not self._inputs
@@ -77,7 +77,7 @@ class Rows:
         series, key = self._series(point), str(point.time)
         said: list[dict[str, Any]] = []
         if opens:
-            time = str(np.datetime64(point.time, self._settings.precision))
+            time = str(np.array(point.time, f"datetime64[{self._settings.precision}]"))
             x = {name: _number(point.fields.get(name)) for name in self._inputs}
             said.append({"series": series, "key": key, "time": time, "x": x})
         if labels:
@@ -143,7 +143,6 @@ class InfluxConnector:
         self._rows = Rows(settings, _columns(live), live.target)
         self._count = 0
         self._stop = Event()
-        self._ended, self._end = os.pipe()  # readable once there is an end: reading waits for both
         self._thread = Thread(target=self._work, name="influx", daemon=True)
 
     def start(self) -> None:
@@ -153,7 +152,6 @@ class InfluxConnector:
     def close(self) -> None:
         """Answer what is in hand, and read no more."""
         self._stop.set()
-        os.write(self._end, b".")
         self._thread.join(_PATIENCE)  # it may be writing to someone who does not read
 
     def _work(self) -> None:
@@ -170,19 +168,16 @@ class InfluxConnector:
         """Lines that are there together; the last may lack its end."""
         rest, file = b"", self._source.fileno()
         while not self._stop.is_set():
-            ready, _, _ = select.select([file, self._ended], [], [])
-            if self._ended in ready:
-                return
+            if not select.select([file], [], [], _LOOK)[0]:
+                continue
             chunk = os.read(file, _AT_ONCE)
             if not chunk:
-                break
+                yield [rest] if rest else []
+                return
             *lines, rest = (rest + chunk).split(b"\n")
             if len(rest) > _LONGEST:
                 lines, rest = [*lines, rest[:_LONGEST]], b""
-            if lines:
-                yield lines
-        if rest:
-            yield [rest]
+            yield lines
 
     def _answer(self, texts: Sequence[bytes]) -> bool:
         """Answer lines; False where the service ends first."""
@@ -230,7 +225,9 @@ def _stream(service: Service, settings: InfluxSettings) -> LiveStream:
     streams = service.streams()
     if len(streams) != 1:
         names = [one.name for one in streams]
-        raise ConfigError(f"there must be one stream for lines to go to, or a name: stream=NAME; got {names}.")
+        raise ConfigError(
+            f"there must be one stream for lines to go to, or a name: stream=NAME; got {names}."
+        )
     return streams[0]
 
 

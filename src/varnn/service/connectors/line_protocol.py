@@ -5,9 +5,9 @@ r"""Influx line protocol: a line -> a point -> a line.
     measurement,tag=value,tag=value field=1.5,other=2i 1556813561098000000
 
 The grammar is the one published beside the protocol's own library (``line-protocol.ebnf``): in names a
-backslash before a comma, a space or (in keys and tag values) an equals sign makes it a plain character, and is
-itself one anywhere else; in strings it does so before a quote and before a backslash. A line ends at its end:
-the protocol has no ends of lines within values.
+backslash before a comma, a space or (in keys and tag values) an equals sign makes it a plain character, and
+is itself one anywhere else; in strings it does so before a quote and before a backslash. A line ends at its
+end: the protocol has no ends of lines within values.
 """
 
 import math
@@ -26,7 +26,9 @@ _NUMBER = re.compile(r"-?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?", re.ASCII
 _BARE = re.compile(r'[^ ,"]++')  # a value without quotes
 _WHOLE = re.compile(r"-?\d++", re.ASCII)
 _SPACES = re.compile(r" ++")
-_TRUTHS = {word: word[0] in "tT" for word in "t T true True TRUE f F false False FALSE".split()}
+_TRUTHS = {
+    word: word[0] in "tT" for word in ["t", "T", "true", "True", "TRUE", "f", "F", "false", "False", "FALSE"]
+}
 _SMALLEST, _LARGEST, _LARGEST_UNSIGNED = -(2**63), 2**63 - 1, 2**64 - 1
 
 
@@ -129,8 +131,8 @@ def write(point: Point) -> str:
     Parameters
     ----------
     point : Point
-        At least one field; numbers finite; names without control characters and with no backslash at their end,
-        which the protocol has no way to write.
+        At least one field; numbers finite; names without control characters and with no backslash at their
+        end, which the protocol has no way to write.
 
     Returns
     -------
@@ -147,8 +149,12 @@ def write(point: Point) -> str:
     head = [_written(point.measurement, " ,")]
     head += [f"{_written(key, ' ,=')}={_written(value, ' ,=')}" for key, value in point.tags.items()]
     if head[0].startswith("#"):
-        raise DataError(f"a measurement must not begin with #, as comments do; got {shown(point.measurement)}.")
-    fields = ",".join(f"{_written(key, ' ,=')}={_written_value(value)}" for key, value in point.fields.items())
+        raise DataError(
+            f"a measurement must not begin with #, as comments do; got {shown(point.measurement)}."
+        )
+    fields = ",".join(
+        f"{_written(key, ' ,=')}={_written_value(value)}" for key, value in point.fields.items()
+    )
     return f"{','.join(head)} {fields}" + ("" if point.time is None else f" {point.time}")
 
 
@@ -199,8 +205,8 @@ def _plain(name: str, keeps: str = "") -> str:
 def _written(name: str, specials: str) -> str:
     if not name or name.endswith("\\") or re.search(f"[{_CONTROL}]", name):
         raise DataError(
-            "a name or tag must have at least one character, no control characters, and no backslash at its end; "
-            f"got {shown(name)}."
+            "a name or tag must have at least one character, no control characters, and no backslash at its "
+            f"end; got {shown(name)}."
         )
     return re.sub(f"([{specials}])", r"\\\1", name)
 

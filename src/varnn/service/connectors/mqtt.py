@@ -6,11 +6,11 @@
     varnn/house/a/prediction  {"series": "a", "prediction": 1.5, ...}       out; /error where it was refused
     varnn/status              online, or offline                            retained
 
-A message is acknowledged to the broker once its answer is on disk and the broker has it. Whatever dies before that,
-the broker keeps the message in the session of this client and delivers it again; its ``key`` (or its time) tells
-that it was taken, and it is answered as it was. Two threads work: that of the MQTT client receives and puts in
-line, ours takes what waits there, asks the stream, publishes, acknowledges, all in the order received. A stream that
-is busy is waited for; then the broker holds back what is more than ``_IN_FLIGHT``.
+A message is acknowledged to the broker once its answer is on disk and the broker has it. Whatever dies before
+that, the broker keeps the message in the session of this client and delivers it again; its ``key`` (or its
+time) tells that it was taken, and it is answered as it was. Two threads work: that of the MQTT client puts
+them in line, ours takes what waits there, asks the stream, publishes, acknowledges, all in the order
+received. A stream that is busy is waited for; then the broker holds back what is more than ``_IN_FLIGHT``.
 """
 
 import logging
@@ -21,6 +21,7 @@ from threading import Condition, Event, Thread
 from typing import Any, NamedTuple
 
 from paho.mqtt import client as paho
+from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
@@ -29,7 +30,7 @@ from varnn.errors import DataError
 from varnn.service.connectors._patience import ask
 from varnn.service.connectors.home_assistant import announcements
 from varnn.service.connectors.settings import MqttSettings
-from varnn.service.connectors.topics import level_of, name_of_level
+from varnn.service.connectors.topics import name_of_level
 from varnn.service.errors import NotFound
 from varnn.service.service import Service
 from varnn.streaming.json_text import read, write
@@ -40,6 +41,7 @@ _IN_FLIGHT = 500  # messages that the broker sends before the first of them is a
 _LARGEST = 1_000_000  # bytes of a message
 _KEPT_FOR = 0xFFFFFFFF  # seconds that the broker keeps the session of a service that is away: for ever
 _KEEPALIVE, _LONGEST_WAIT = 30, 60  # seconds: between signs of life, and between attempts to connect
+_LAST_WAIT = 2.0  # seconds that the broker has to take the last answers when the service ends
 
 
 class Delivery(NamedTuple):
@@ -90,10 +92,12 @@ class MqttConnector:
     def start(self) -> None:
         """Connect, now or when the broker is there, and answer."""
         settings = self._settings
-        asked = Properties(PacketTypes.CONNECT)
-        asked.SessionExpiryInterval = _KEPT_FOR
-        asked.ReceiveMaximum = _IN_FLIGHT
-        asked.MaximumPacketSize = _LARGEST
+        asked = _properties(
+            PacketTypes.CONNECT,
+            SessionExpiryInterval=_KEPT_FOR,
+            ReceiveMaximum=_IN_FLIGHT,
+            MaximumPacketSize=_LARGEST,
+        )
         self._client.connect_async(
             settings.host,
             settings.port_or_default,
@@ -114,14 +118,14 @@ class MqttConnector:
         if self._client.is_connected():
             self._publish(self._status, b"offline", retain=True)
             with self._change:
-                self._change.wait_for(lambda: self._confirmed >= self._published, timeout=2)
+                self._change.wait_for(lambda: self._confirmed >= self._published, _LAST_WAIT)
         self._client.disconnect()
         self._client.loop_stop()
 
     def _made(self) -> paho.Client:
         settings = self._settings
         client = paho.Client(
-            paho.CallbackAPIVersion.VERSION2, settings.client_id, protocol=paho.MQTTv5, manual_ack=True
+            CallbackAPIVersion.VERSION2, settings.client_id, protocol=paho.MQTTv5, manual_ack=True
         )
         if settings.username is not None:
             client.username_pw_set(settings.username, settings.password())
@@ -130,6 +134,7 @@ class MqttConnector:
         client.will_set(self._status, b"offline", qos=1, retain=True)
         client.reconnect_delay_set(1, _LONGEST_WAIT)
         client.on_connect = self._on_connect
+        client.on_subscribe = self._on_subscribe
         client.on_disconnect = self._on_disconnect
         client.on_message = self._on_message
         client.on_publish = self._on_publish
@@ -153,7 +158,14 @@ class MqttConnector:
         _log.info("connected to the MQTT broker %s", self._settings.host)
         options = SubscribeOptions(qos=1, retainHandling=SubscribeOptions.RETAIN_DO_NOT_SEND)
         client.subscribe([(f"{self._settings.prefix}/+/+/{one}", options) for one in _ACTIONS])
-        self._publish(self._status, b"online", retain=True)
+
+    def _on_subscribe(
+        self, _client: paho.Client, _data: object, _number: int, reasons: Any, _properties: Properties | None
+    ) -> None:
+        if any(one.is_failure for one in reasons):
+            _log.error("the MQTT broker does not let us hear %s/#: %s", self._settings.prefix, reasons)
+        else:  # what is said from here on is heard, now or when we are back
+            self._publish(self._status, b"online", retain=True)
 
     def _on_disconnect(
         self,
@@ -173,7 +185,7 @@ class MqttConnector:
             message.mid,
             message.qos,
             message.topic,
-            message.payload,
+            bytes(message.payload),
             getattr(properties, "ResponseTopic", None),
             getattr(properties, "CorrelationData", None),
         )
@@ -261,10 +273,8 @@ class MqttConnector:
         text = write(answer)
         self._publish(f"{topic}/{'error' if 'error' in answer else 'prediction'}", text)
         if delivery.reply_to:
-            properties = Properties(PacketTypes.PUBLISH)
-            if delivery.correlation is not None:
-                properties.CorrelationData = delivery.correlation
-            self._publish(delivery.reply_to, text, properties=properties)
+            mark = {} if delivery.correlation is None else {"CorrelationData": delivery.correlation}
+            self._publish(delivery.reply_to, text, properties=_properties(PacketTypes.PUBLISH, **mark))
 
     def _publish(
         self, topic: str, text: bytes, *, retain: bool = False, properties: Properties | None = None
@@ -282,7 +292,7 @@ class MqttConnector:
         """Acknowledge deliveries, in their order, once the broker has all answers; False if we end first."""
         with self._change:
             self._change.wait_for(lambda: self._confirmed >= self._published or self._stop.is_set())
-            if self._confirmed < self._published:
+            if not self._change.wait_for(lambda: self._confirmed >= self._published, _LAST_WAIT):
                 return False
         for one in delivered:
             if one.qos:
@@ -290,6 +300,13 @@ class MqttConnector:
                     self._client.ack(one.number, one.qos)
                 self._pending.discard((one.session, one.number))
         return True
+
+
+def _properties(kind: int, **values: Any) -> Properties:
+    properties = Properties(kind)  # type: ignore[no-untyped-call]  # paho's own, which is typed but for it
+    for name, value in values.items():
+        setattr(properties, name, value)
+    return properties
 
 
 def _message(payload: bytes, action: str) -> dict[str, Any]:

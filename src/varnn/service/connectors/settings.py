@@ -39,7 +39,8 @@ class MqttSettings:
     discovery_prefix : str, default="homeassistant"
         Where that listens.
     client_id : str, default="varnn"
-        Name of the session that the broker keeps while the service is away. Two services on one broker need two.
+        Name of the session that the broker keeps while the service is away. Two services on one broker need
+        two.
 
     Examples
     --------
@@ -157,8 +158,8 @@ class InfluxSettings:
     stream : str or None, default=None
         Stream that the rows go to; None where there is one.
     echo : bool, default=True
-        Whether lines come out again as they came in, before what is said of them: Telegraf forgets a metric that
-        a processor does not give back.
+        Whether lines come out again as they came in, before what is said of them: Telegraf forgets a metric
+        that a processor does not give back.
 
     Examples
     --------

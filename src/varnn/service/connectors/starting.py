@@ -63,7 +63,7 @@ def start(
 
 
 def _own_output() -> int:
-    """Standard output for us alone: what anyone else prints would be taken for a line, and goes to the log."""
+    """Standard output for us alone: what others print would be taken for a line, and goes to the log."""
     sys.stdout.flush()
     ours = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -169,7 +169,7 @@ export class Chart {
           plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
         }],
         setCursor: [() => this.#read()],
-        drawClear: [(plot) => this.#mark(plot, colour('--event'))],
+        drawAxes: [(plot) => this.#mark(plot, colour('--event'))],
       },
       ...more,
     });

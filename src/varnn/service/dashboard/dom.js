@@ -24,16 +24,20 @@ export function say(element, text) {
 const slow = matchMedia('(prefers-reduced-motion: reduce)');
 
 /**
- * Give a function that asks for `paint` in the next frame, once however often it is called. Who prefers
- * reduced motion sees at most one change a second.
+ * Give a function that asks for `paint` in the next frame, once however often it is called, and `pause`
+ * milliseconds after the last time. Who prefers reduced motion sees at most one change a second.
  */
-export function batched(paint) {
+export function batched(paint, pause = 0) {
   let waiting = false;
-  const later = () => requestAnimationFrame(() => { waiting = false; paint(); });
+  let last = -Infinity;
   return () => {
     if (waiting) return;
     waiting = true;
-    if (slow.matches) setTimeout(later, 1000); else later();
+    setTimeout(() => requestAnimationFrame((now) => {
+      waiting = false;
+      last = now;
+      paint();
+    }), last + (slow.matches ? 1000 : pause) - performance.now());
   };
 }
 
@@ -49,17 +53,4 @@ export function settled(action, milliseconds) {
 export function notice(text, { bad = false, retry = null } = {}) {
   return h('div', { class: bad ? 'notice bad' : 'notice', role: bad ? 'alert' : 'status' },
     h('p', {}, text), retry && h('button', { type: 'button', onclick: retry }, 'Try again'));
-}
-
-/** Ask in a dialog; gives true where the answer is yes. */
-export function confirmed(title, text, yes) {
-  const dialog = document.getElementById('confirm');
-  say(document.getElementById('confirm-title'), title);
-  say(document.getElementById('confirm-text'), text);
-  say(document.getElementById('confirm-yes'), yes);
-  dialog.returnValue = 'no';
-  dialog.showModal();
-  return new Promise((resolve) => {
-    dialog.addEventListener('close', () => resolve(dialog.returnValue === 'yes'), { once: true });
-  });
 }

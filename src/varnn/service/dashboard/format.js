@@ -18,16 +18,12 @@ function decimalFormat(digits, extra = '') {
 const minus = (text) => text.replace('-', '−');
 const known = (value) => typeof value === 'number' && Number.isFinite(value);
 
-/**
- * A value to four digits, or to more where its usual error `scale` is finer than that: 1,013.25 hPa with errors
- * of 0.1 must not read 1,013.
- */
+/** A value to a hundredth or so of its usual error `scale`; where that is not known, to four digits. */
 export function number(value, scale = null) {
   if (!known(value)) return NONE;
   const size = Math.abs(value);
   if (size >= 1e9 || (size > 0 && size < 1e-4 && !(scale > size))) return minus(decimalFormat(4, 'e').format(value));
-  let digits = 3 - Math.floor(Math.log10(Math.max(size, scale ?? 0, 1e-4)));
-  if (scale > 0) digits = Math.max(digits, 1 - Math.floor(Math.log10(scale)));
+  const digits = scale > 0 ? 1 - Math.floor(Math.log10(scale / 3)) : 3 - Math.floor(Math.log10(Math.max(size, 1e-4)));
   return minus(decimalFormat(Math.min(Math.max(digits, 0), 6)).format(value));
 }
 

@@ -1,6 +1,6 @@
 // Models: champion and challengers of each stream with their scores side by side; upload, promote, retire.
 import { ask, may, paths } from './api.js';
-import { confirmed, h, notice, say } from './dom.js';
+import { h, notice, say } from './dom.js';
 import { bytes } from './format.js';
 import { every } from './live.js';
 import { grid, scores } from './panels.js';
@@ -10,7 +10,7 @@ const button = (words, onclick, label) => h('button', { type: 'button', onclick,
 export async function show(put) {
   const streamsPlace = h('div');
   const modelsPlace = h('div');
-  const message = h('div', { 'aria-live': 'polite' });
+  const message = h('div', { tabindex: -1 });
   const admin = may('admin');
   let models = [];
   let last = '';
@@ -20,6 +20,7 @@ export async function show(put) {
     try {
       await doing();
       message.replaceChildren(notice(done));
+      message.focus(); // what was pressed is about to be drawn anew
       await refresh();
     } catch (error) {
       message.replaceChildren(notice(error.message, { bad: true }));
@@ -27,19 +28,19 @@ export async function show(put) {
   }
 
   async function promote(stream, model) {
-    const sure = await confirmed(`Promote ${model}?`,
-      `It answers for ${stream.name} from the next row on; ${stream.champion} stays as a challenger.`, 'Promote');
-    if (sure) await act(() => ask(`${paths.challenger(stream.name, model)}/promote`, { method: 'POST' }), `${model} is the champion of ${stream.name} now.`);
+    if (confirm(`Promote ${model}?\n\nIt answers for ${stream.name} from the next row on; ${stream.champion} stays as a challenger.`)) {
+      await act(() => ask(`${paths.challenger(stream.name, model)}/promote`, { method: 'POST' }), `${model} is the champion of ${stream.name} now.`);
+    }
   }
 
   async function retire(stream, model) {
-    const sure = await confirmed(`Retire ${model}?`, `It leaves ${stream.name}, and what it learned there is dropped. Its file stays.`, 'Retire');
-    if (sure) await act(() => ask(paths.challenger(stream.name, model), { method: 'DELETE' }), `${model} no longer challenges ${stream.name}.`);
+    if (confirm(`Retire ${model}?\n\nIt leaves ${stream.name}, and what it learned there is dropped. Its file stays.`)) {
+      await act(() => ask(paths.challenger(stream.name, model), { method: 'DELETE' }), `${model} no longer challenges ${stream.name}.`);
+    }
   }
 
   async function remove(model) {
-    const sure = await confirmed(`Delete ${model}?`, 'Its file is removed from the service.', 'Delete');
-    if (sure) await act(() => ask(paths.model(model), { method: 'DELETE' }), `${model} is deleted.`);
+    if (confirm(`Delete the file of ${model}?`)) await act(() => ask(paths.model(model), { method: 'DELETE' }), `${model} is deleted.`);
   }
 
   function challenge(stream) {
@@ -106,7 +107,7 @@ export async function show(put) {
   async function refresh() {
     const [listed, files] = await Promise.all([ask('/v1/streams'), ask('/v1/models')]);
     const streams = await Promise.all(listed.map((stream) => ask(paths.stream(stream.name))));
-    // Drawn anew only where something changed: a menu that is open must not close.
+    // Drawn anew only where something changed, and not under someone's hands: an open menu must not close.
     const now = JSON.stringify([streams, files]);
     if (now === last || streamsPlace.contains(document.activeElement)) return;
     last = now;

@@ -64,13 +64,14 @@ export async function show(put, { stream: streamName, series }) {
     return [from - (to - from) * margin, to + (to - from) * margin];
   }
 
-  const draw = batched(() => {
+  function drawNow() {
     chart.draw(ends());
     table.paint();
     backToLive.hidden = !view.window;
     say(backToLive, missed ? `Back to live (${count(missed)} new)` : 'Back to live');
-  });
-  const describe = () => requestAnimationFrame(() => chart.frame.setAttribute('aria-label', chart.describe(name)));
+  }
+  const draw = batched(drawNow, 200); // a chart is costly to draw, and moves by less than a pixel a row
+  const describe = () => chart.frame.setAttribute('aria-label', chart.describe(name));
 
   async function load() {
     try {
@@ -87,10 +88,10 @@ export async function show(put, { stream: streamName, series }) {
     axis.disabled = !past.inOrder;
     say(drawn, past.thinned ? `${count(past.length)} of ${count(past.rows)} rows drawn; zoom in for more`
       : past.rows || !summary.rows ? `${count(past.rows)} rows` : 'No rows in this range.');
-    showChallengers();
     const [from, to] = asked(0);
     csv.href = `${path}/history?${new URLSearchParams({ format: 'csv', from: from ?? '', to: to ?? '' })}`;
-    draw();
+    drawNow();
+    showChallengers();
     describe();
   }
   const loadSoon = settled(load, 150);
@@ -103,7 +104,7 @@ export async function show(put, { stream: streamName, series }) {
     if (follows) view.span = width; else view.window = [min, max];
     press();
     chart.look(ends());
-    draw();
+    backToLive.hidden = !view.window;
     const [first] = values();
     const last = values().at(-1);
     const enough = min >= first && max <= last && (!past.thinned || width >= 0.4 * (last - first));
@@ -171,7 +172,6 @@ export async function show(put, { stream: streamName, series }) {
     const names = Object.keys(past.challengers);
     if (challengers.dataset.names === names.join('\n')) return;
     challengers.dataset.names = names.join('\n');
-    chart.draw(ends()); // which gives each its colour
     challengers.replaceChildren(...names.map((model) => {
       const swatch = h('span', { class: 'swatch dashed', 'aria-hidden': 'true' });
       swatch.style.setProperty('--colour', `var(${chart.colourOf(model)})`);
