@@ -5,6 +5,7 @@
     request -> Logged (id, log, durations) -> Access (who may) -> Limiter (how much) -> routes
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ from varnn.service.access import Access
 from varnn.service.bodies import json_response
 from varnn.service.errors import ServiceError
 from varnn.service.limits import Limiter, Limits
-from varnn.service.logs import Log, Logged
+from varnn.service.logs import UNEXPECTED, Log, Logged
 from varnn.service.metrics import CONTENT_TYPE, Metrics
 from varnn.service.pages import routes as pages
 from varnn.service.service import Service
@@ -55,11 +56,15 @@ def application(
     limits, metrics, sessions = limits or Limits(), Metrics(varnn.__version__), Sessions(tokens)
 
     async def scraped(request: Request) -> Response:
-        return Response(metrics.text(), media_type=CONTENT_TYPE)
+        # In a thread: to sum up the scores of many series takes longer than others should wait.
+        return Response(await asyncio.to_thread(metrics.text), media_type=CONTENT_TYPE)
 
     app = Starlette(
         routes=[*api.routes, Route("/metrics", scraped, methods=["GET"]), *sessions.routes, *pages],
         exception_handlers=_HANDLERS,
+    )
+    app.router.redirect_slashes = (
+        False  # a path with a slash more is another one, and Host is not to be trusted
     )
     app.state.service, app.state.limits, app.state.ending = service, limits, ending
     app.state.followers = 0
@@ -110,11 +115,21 @@ def _of_http(request: Request, error: Exception) -> Response:
     headers: dict[str, str] | None = None
     if isinstance(error, HTTPException):
         status, words, headers = error.status_code, error.detail, dict(error.headers or {})
+    path = request.scope["path"][:200]  # not request.url, which needs a Host that is one
     if status == 404:
-        words = f"there is no {request.url.path[:200]!r}. See /docs."
+        words = f"there is no {path!r}. See /docs."
     elif status == 405:
-        words = f"{request.method} is not what {request.url.path[:200]!r} takes. See /docs."
+        words = f"{request.method} is not what {path!r} takes. See /docs."
     return _refused(request, words, status, headers)
 
 
-_HANDLERS: Any = {ServiceError: _of_service, VarnnError: _of_library, HTTPException: _of_http}
+def _of_bug(request: Request, error: Exception) -> Response:
+    return _refused(request, UNEXPECTED, 500)  # and then raised again, so that it is logged
+
+
+_HANDLERS: Any = {
+    ServiceError: _of_service,
+    VarnnError: _of_library,
+    HTTPException: _of_http,
+    Exception: _of_bug,
+}

@@ -11,9 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from varnn.data.timestamps import timestamp
+from varnn.data.timestamps import seconds_since_1970, timestamp
 from varnn.service import challenger
 from varnn.service.challenger import Challenger
 from varnn.service.said import Said
@@ -81,20 +79,22 @@ class Keeper(Companion):
             one.open(database)
 
     def _read(self, database: sqlite3.Connection) -> None:
-        query = "SELECT id, name, numbers, alarms FROM summaries JOIN series ON series.id = summaries.series"
-        self.summaries = {
-            series: Summary.unpacked(name, numbers, alarms)
-            for series, name, numbers, alarms in database.execute(query)
-        }
-        self.ids = {name: series for series, name in database.execute("SELECT id, name FROM series")}
+        query = "SELECT id, name, numbers, alarms FROM series LEFT JOIN summaries ON summaries.series = id"
+        self.summaries, self.ids = {}, {}
+        for series, name, numbers, alarms in database.execute(query):
+            known = numbers is not None  # not of what another command has written
+            self.summaries[series] = Summary.unpacked(name, numbers, alarms) if known else Summary(name)
+            self.ids[name] = series
+
+    def begun(self, name: str, known: Known) -> None:
+        """Begin a summary."""
+        self.summaries[known.id] = Summary(name)
+        self.ids[name] = known.id
 
     def took(self, name: str, known: Known, message: Mapping[str, Any], taken: Taken) -> None:
         """Note what a message did."""
         series = known.id
-        summary = self.summaries.get(series)
-        if summary is None:
-            summary = self.summaries[series] = Summary(name)
-            self.ids[name] = series
+        summary = self.summaries[series]
         self._touched.add(series)
         row: dict[str, Any] | None = None
         if taken.labelled is not None and taken.labelled != taken.opened:
@@ -227,4 +227,4 @@ def _when(given: Any) -> tuple[float, str | None]:
     if given is None:
         return time.time(), None
     at = timestamp(given)
-    return float(at.astype("datetime64[us]").astype(np.int64)) / 1e6, str(at)
+    return seconds_since_1970(at), str(at)

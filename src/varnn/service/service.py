@@ -62,6 +62,8 @@ class Service:
             ) from None
         check_writable(self.folder / "service")
         self._lock = Lock(self.folder / "service", "Give another --data folder.")
+        for path in (*self._streams_at.glob(".backup-*.part"), *self._models_at.glob(".*.part")):
+            path.unlink()  # of a process that was killed
         self._changing = RLock()  # of models and roles, which are changed by one at a time
         self._fitted: dict[str, Fitted] = {}
         self._streams: dict[str, LiveStream] = {}
@@ -164,7 +166,7 @@ class Service:
         if live is None:
             if not self.is_open:
                 raise Closing("the service is ending. Try again in some seconds.")
-            raise NotFound(f"there is no stream {name!r}. There is: {_listed(sorted(self._streams))}.")
+            raise NotFound(f"there is no stream {name[:80]!r}. There is: {_listed(sorted(self._streams))}.")
         return live
 
     def serve(self, path: str | Path) -> LiveStream:

@@ -24,12 +24,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from varnn.data.files import check_writable
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError, ModelFileError
-from varnn.streaming._answered import Answered, Reply, check_next
+from varnn.streaming._answered import Answered, OutOfTurn, Reply, check_next
 from varnn.streaming._cell import Guard
 from varnn.streaming._journal import Journal
 from varnn.streaming._taken_over import take_over
@@ -140,7 +140,7 @@ class Store:
                 self._watched(live)
             self._since[_ALL] = DUE
 
-    def __enter__(self) -> "Store":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -287,9 +287,11 @@ class Store:
             raise
         except (ValueError, OverflowError) as error:  # our own errors about data, and numbers without end
             answer["error"] = str(error)[:LONGEST_ERROR]
+            if self._in_rows and isinstance(error, OutOfTurn):
+                answer["next"] = error.due
             return Reply(answer)
         if known is None:
-            known = self._numbered()
+            known = self._numbered(name)
             if self._kept_under(name):
                 self._since[known.id] = DUE  # its messages alone do not tell what it started from
             self.streams[name] = live
@@ -309,7 +311,7 @@ class Store:
         self._took(name, known, message)
         return Reply(answer, kept)
 
-    def _numbered(self) -> Known:
+    def _numbered(self, name: str) -> Known:
         """Give a number to a series that begins."""
         self.n_series += 1
         self._last_id += 1
