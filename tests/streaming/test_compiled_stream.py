@@ -199,6 +199,23 @@ def test_intervals_are_refused_where_none_were_learnt() -> None:
         live.watch(coverage=0.9)
 
 
+@pytest.mark.parametrize("level", [0.5, 0.83, 0.9, 0.99])
+def test_whether_an_interval_held_is_told_of_one_series_as_of_a_fleet(level: float) -> None:
+    model, rows = fitted("default"), later("default", 200)
+    one, fleet, held = Stream(model), Stream(model, 1), []
+    for row in range(200):
+        found = one.predict(rows.x[row, 0], interval=level)
+        fleet.predict(rows.x[row])
+        apart = [np.nan, 0.0, found.lower - found.prediction, found.upper - found.prediction]
+        for error in (*apart, rows.y[row, 0] - found.prediction, *np.array(apart[2:]) * 1.001):
+            ours, theirs = one._step.covered(level, float(error)), fleet._step.covered(level, [error])
+            np.testing.assert_array_equal([ours], theirs)
+        held.append(one._step.covered(level, rows.y[row, 0] - found.prediction))
+        one.observe(rows.y[row, 0])
+        fleet.observe(rows.y[row])
+    assert 0 < np.nanmean(held) < 1 and np.isnan(held).any()
+
+
 def test_all_streams_share_what_is_compiled() -> None:
     """One form for each function: another would be a pause of seconds in the middle of a stream."""
     for kind in KINDS:

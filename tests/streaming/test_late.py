@@ -101,6 +101,20 @@ def do(late: LateLabels, told: Told, what: str, draw: Any) -> LateLabels:
             return late
         np.testing.assert_equal(late.observe(label), (np.nan if label is None else label) - told.answers[-1])
         told.labels[-1], told.is_open = np.nan if label is None else label, False
+    elif what == "step":
+        label, row = draw(labels), len(told.sent)
+        x = [np.inf, 0.0] if draw(st.booleans()) else told.rows.x[row, 0]
+        if x[0] == np.inf or not told.is_open:
+            with pytest.raises(DataError):
+                late.step(label, x, time=told.time(row))
+            return late
+        innovation, answer = late.step(label, x, time=told.time(row))
+        np.testing.assert_equal(innovation, (np.nan if label is None else label) - told.answers[-1])
+        told.labels[-1] = np.nan if label is None else label
+        told.sent.append(row)
+        told.labels.append(None)
+        assert answer == told.in_time()[1]
+        told.answers.append(answer)
     elif what == "label":
         if not told.sent:
             return late
@@ -133,7 +147,7 @@ def test_whatever_comes_it_is_as_in_time(kind: str, way: Way, data: st.DataObjec
     with way():
         told = Told(kind, data.draw(st.integers(1, 5)), coverage=data.draw(st.sampled_from([None, 0.9])))
         late = LateLabels(told.begun(), told.window)
-        what = ["x", "x", "x", "observe", "label", "label", "label", "restore", "bad x", "bad label"]
+        what = ["x", "x", "x", "observe", "step", "label", "label", "label", "restore", "bad x", "bad label"]
         for one in data.draw(st.lists(st.sampled_from(what), max_size=40)):
             late = do(late, told, one, data.draw)
             if one != "x":
@@ -235,6 +249,46 @@ def test_times_go_on_after_a_row_that_waits() -> None:
         assert one.live.last_time == np.datetime64("2026-01-01T10:00")
 
 
+BAD: list[tuple[str, Any, dict[str, Any]]] = [
+    ("default", [np.inf, 0.0], {}),
+    ("default", [0.0, 1e101], {}),
+    ("default", [0.0], {}),
+    ("default", {"x0": 1.0}, {}),
+    ("default", ["a", "b"], {}),
+    ("default", [0.0, 0.0], {"time": "2026-01-02"}),
+    ("default", [0.0, 0.0], {"time": "2026-01-01T07:00"}),
+    ("default", [0.0, 0.0], {"time": "2056-01-02"}),
+    ("default", [0.0, 0.0], {"time": "yesterday"}),
+    ("default", [0.0, 0.0], {"interval": 2.0}),
+    ("default", [0.0, 0.0], {"interval": [0.5, 2.0]}),
+    ("refused", [np.nan, 0.0], {}),
+    ("calendar", [0.0, 0.0], {}),
+    ("no intervals", [0.0, 0.0], {"interval": 0.9}),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("kind", "x", "options"), BAD, ids=str)
+def test_a_step_does_both_or_neither(kind: str, x: Any, options: dict[str, Any], way: Way) -> None:
+    with way():
+        late = LateLabels(Stream(fitted(kind)), 3)
+        for hour in range(3):
+            late.predict([0.1 * hour, 0.2], time=f"2026-01-01T0{5 + hour}:00")
+        late.watch()
+        late.predict([0.4, 0.2], time="2026-01-02")
+        before, waiting = late.snapshot(), late.waiting
+        with pytest.raises((DataError, ConfigError)) as error:
+            late.step(1.0, x, **options)
+        assert late.snapshot() == before and late.waiting == waiting
+        with pytest.raises(DataError, match="y must be"):
+            late.step("much", [0.1, 0.2], time="2026-01-03")
+        assert late.snapshot() == before and late.waiting == waiting
+        late.observe(1.0)
+        with pytest.raises(type(error.value)) as expected:  # as a stream says it
+            late.live.predict(x, **options)
+        assert str(error.value) == str(expected.value)
+
+
 def test_only_single_streams_have_late_labels() -> None:
     with pytest.raises(ConfigError, match="one series"):
         LateLabels(Stream(fitted("default"), 2), 3)
@@ -246,7 +300,11 @@ def test_only_single_streams_have_late_labels() -> None:
     live = LinkedStreams(VARNNRegressor(peers=True, epochs=1, hidden_size=4, device="cpu").fit(panel))
     with pytest.raises(ConfigError, match="see each other"):
         LateLabels(live.begin(), 3)
-    assert np.isfinite(LateLabels(live.begin(), 0).predict([0.1]))
+    one = LateLabels(live.begin(), 0)
+    assert np.isfinite(one.predict([0.1]))
+    with pytest.raises(ConfigError, match="depends on who else comes"):
+        one.step(1.0, [0.2])
+    assert np.isfinite(one.observe(1.0))
 
 
 def shifted(count: int = 700) -> tuple[Any, Any]:

@@ -9,12 +9,19 @@
 Every answer to a change is on disk before it is sent, and the service goes on from there after any end.
 """
 
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-_LIMITS, _KEEPING, _ACCESS = "Limits", "Keeping", "Access"
+if TYPE_CHECKING:
+    from varnn.service.service import Service
+
+_LIMITS, _KEEPING, _ACCESS, _CONNECTORS = "Limits", "Keeping", "Access", "Connectors"
 
 
 def serve(
@@ -43,7 +50,7 @@ def serve(
         typer.Option(help="Level of the intervals given with every prediction.", rich_help_panel=_KEEPING),
     ] = 0.9,
     late: Annotated[
-        int, typer.Option(help="Rows that a label may come late.", min=0, rich_help_panel=_KEEPING)
+        int, typer.Option(help="Rows that a label may come late.", min=1, rich_help_panel=_KEEPING)
     ] = 24,
     future: Annotated[
         float,
@@ -94,6 +101,20 @@ def serve(
     queue: Annotated[
         int, typer.Option(help="Messages that may wait in a stream.", min=1, rich_help_panel=_LIMITS)
     ] = 50_000,
+    mqtt: Annotated[
+        str | None,
+        typer.Option(help="Also speak MQTT: mqtt://user@host:port.", rich_help_panel=_CONNECTORS),
+    ] = None,
+    mqtt_password_file: Annotated[
+        Path | None, typer.Option(help="File with the broker's password.", rich_help_panel=_CONNECTORS)
+    ] = None,
+    influx: Annotated[
+        str | None,
+        typer.Option(
+            help="Also read lines of Influx from standard input: measurement=power,target=load.",
+            rich_help_panel=_CONNECTORS,
+        ),
+    ] = None,
     log_format: Annotated[str, typer.Option(help="json or text.")] = "json",
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
 ) -> None:
@@ -143,4 +164,29 @@ def serve(
                 f"dashboard {url}/  (streams: {names}; kept in {folder}/; Ctrl-C ends it)", markup=False
             )
 
-        run(service, tokens, Address(host, port, tls_cert, tls_key), limits=limits, log=log, ready=ready)
+        for live in service.streams():
+            live.is_warm.wait()
+        with _connected(service, mqtt, mqtt_password_file, influx):
+            run(service, tokens, Address(host, port, tls_cert, tls_key), limits=limits, log=log, ready=ready)
+
+
+@contextmanager
+def _connected(
+    service: "Service", mqtt: str | None, password_file: Path | None, influx: str | None
+) -> Iterator[None]:
+    """Start the connectors that were asked for, and end them before the service is closed."""
+    if mqtt is None and influx is None:
+        yield
+        return
+    from varnn.service.connectors import InfluxSettings, MqttSettings, start
+
+    end = start(
+        service,
+        mqtt=None if mqtt is None else MqttSettings.from_url(mqtt, password_file),
+        influx=None if influx is None else InfluxSettings.from_text(influx),
+        on_end=lambda: os.kill(os.getpid(), signal.SIGTERM),
+    )
+    try:
+        yield
+    finally:
+        end()

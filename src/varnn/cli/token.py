@@ -1,10 +1,10 @@
 """varnn token make | link | list | revoke."""
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
@@ -59,12 +59,11 @@ def link(
     """Make a token that only reads, and print a link that opens the dashboard with it."""
     from varnn.errors import ConfigError
 
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
+    if not re.fullmatch(r"https?://[^\s/?#@]+/?", url):
         raise ConfigError(f"--url must be as http://host:8000, without a path; got {url!r}.")
     tokens = _tokens(data, token_file, may_make=True)
     text = tokens.make(name, "read", days)
-    _print_made(tokens, text, as_json, f"{parts.scheme}://{parts.netloc}/?link={text}")
+    _print_made(tokens, text, as_json, f"{url.rstrip('/')}/?link={text}")
 
 
 @app.command("list")

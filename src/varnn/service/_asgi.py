@@ -14,6 +14,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = Iterable[tuple[bytes, bytes]]
 
 _SMALL = 8 << 20  # bytes of a body that the server may throw away by itself; then the connection lives on
+_CLOSE = (b"connection", b"close")
 _LINGER_BYTES, _LINGER_SECONDS = 64 << 20, 5.0
 
 
@@ -57,7 +58,7 @@ def body_length(scope: Scope) -> int | None:
     return length
 
 
-async def answer(scope: Scope, send: Send, status: int, content: Any, headers: Headers = ()) -> None:
+async def answer(send: Send, status: int, content: Any, headers: Headers = ()) -> None:
     """Answer a request by JSON."""
     text = json_text.write(content)
     await send({"type": "http.response.start", "status": status, "headers": _described(text, headers)})
@@ -65,21 +66,30 @@ async def answer(scope: Scope, send: Send, status: int, content: Any, headers: H
 
 
 async def refuse(
-    scope: Scope, receive: Receive, send: Send, status: int, why: str, headers: Headers = ()
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    status: int,
+    why: str,
+    headers: Headers = (),
+    *,
+    linger: bool = True,
 ) -> None:
     """Answer a request by an error, before its body is read.
 
     A small body that is still to come the server throws away. For a large one, or one without a known end,
     the connection is closed; but only after a while in which what comes is thrown away here: most clients
-    send all before they read, and a connection closed at once would take the answer with it.
+    send all before they read, and a connection closed at once would take the answer with it. Without
+    ``linger`` it is closed at once.
     """
     content = {"error": why, "request": scope.get("state", {}).get("request")}
     length = body_length(scope)
+    if not linger:
+        return await answer(send, status, content, [*headers, _CLOSE])
     if length is not None and length <= _SMALL:
-        await answer(scope, send, status, content, headers)
-        return
+        return await answer(send, status, content, headers)
     text = json_text.write(content)
-    all_headers = [*_described(text, headers), (b"connection", b"close")]
+    all_headers = [*_described(text, headers), _CLOSE]
     await send({"type": "http.response.start", "status": status, "headers": all_headers})
     await send({"type": "http.response.body", "body": text, "more_body": True})
     left = _LINGER_BYTES
@@ -92,7 +102,7 @@ async def refuse(
                 left -= len(message.get("body", b""))
     except TimeoutError:
         pass
-    await send({"type": "http.response.body", "body": b""})
+    return await send({"type": "http.response.body", "body": b""})
 
 
 def _described(text: bytes, headers: Headers) -> list[tuple[bytes, bytes]]:

@@ -80,12 +80,6 @@ class _Valued(Family):
         super().__init__(name, words, labels, unit=unit, most=most)
         self._values: dict[tuple[str, ...], float] = {}
 
-    def forget(self, value: str, *, label: str = "stream") -> None:
-        """Drop what was kept for a label, as that of a stream that is gone."""
-        place = self.labels.index(label)
-        with self._lock:
-            self._values = {key: one for key, one in self._values.items() if key[place] != value}
-
     def samples(self) -> Iterator[str]:
         """Lines of the metric's values."""
         with self._lock:
@@ -125,6 +119,11 @@ class Gauge(_Valued):
     """A number that goes up and down."""
 
     kind = "gauge"
+
+    def clear(self) -> None:
+        """Forget all values."""
+        with self._lock:
+            self._values.clear()
 
     def set(self, value: float | None, *labels: str) -> None:
         """Set it; None takes it away until it is known again."""

@@ -1,14 +1,13 @@
 """Who may do what: a middleware that finds the caller's scope and refuses what it does not allow.
 
 Without tokens everything is allowed, to callers on this machine alone: the server listens on a loopback
-address (`check_address`), and the Host header must name one, so that a page of another site cannot reach it
-by a name of its own that leads here (DNS rebinding). With tokens each route needs the scope of its entry in
-`route_table`. No header ever allows another site to read an answer (CORS is closed).
+address (`check_address`); the Host header must name one, so that a page of another site cannot reach it by a
+name of its own that leads here (DNS rebinding); and no proxy may stand between. With tokens each route needs
+the scope of its entry in `route_table`. No header ever lets another site read an answer (CORS is closed).
 """
 
 import hmac
 import ipaddress
-import logging
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -17,7 +16,7 @@ from varnn.errors import ConfigError, DataError
 from varnn.service._asgi import App, Caller, Headers, Receive, Scope, Send, peer, refuse
 from varnn.service._rates import retry_after
 from varnn.service.route_table import find_route, needed_scope
-from varnn.service.sessions import Session, Sessions
+from varnn.service.sessions import Session, Sessions, linked_token, unreadable_tokens
 from varnn.service.tokens import SCOPES, Tokens
 
 __all__ = ["Access", "check_address", "needed_scope"]
@@ -25,7 +24,8 @@ __all__ = ["Access", "check_address", "needed_scope"]
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _OPEN = Caller(scope="admin", token=None)  # everybody on this machine, while there are no tokens
 _NOBODY = Caller(scope=None, token=None)
-_log = logging.getLogger(__name__)
+# Of a proxy, which brings callers from elsewhere; it may well call this machine by its own name.
+_FORWARDED = frozenset((b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"))
 
 
 class _Refusal(NamedTuple):
@@ -62,15 +62,13 @@ class Access:
         scope.setdefault("state", {})["access"] = _NOBODY
         try:
             refusal = self._refusal(scope)
+            link = linked_token(scope) if refusal is None else None
+            if link is not None:
+                return await self._sessions.follow_link(link, scope, receive, send)
         except DataError as error:  # the file of tokens is damaged: nobody knows who may, so nobody may
-            _log.error("%s", error)
-            refusal = _Refusal(
-                503, "the service cannot read its tokens; its owner finds the reason in its log."
-            )
+            refusal = _Refusal(503, unreadable_tokens(error))
         if refusal is not None:
             return await refuse(scope, receive, send, *refusal)
-        if scope["path"] == "/" and b"link=" in scope["query_string"]:
-            return await self._sessions.follow_link(scope, receive, send)
         return await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> _Refusal | None:
@@ -79,7 +77,7 @@ class Access:
         state, method = scope["state"], scope["method"]
         route = find_route(method, scope["path"])
         if not self._tokens.exist:
-            if not is_loopback(headers.get(b"host", b"")):
+            if not is_loopback(headers.get(b"host", b"")) or not _FORWARDED.isdisjoint(headers):
                 return _Refusal(403, _OTHER_NAME)
             state["access"] = _OPEN
         unsafe = method not in _SAFE
@@ -119,8 +117,8 @@ class Access:
 
 
 _OTHER_NAME = (
-    "without tokens this service answers only to names of this machine, such as localhost and 127.0.0.1. "
-    "To reach it by another name, make a token: varnn token make"
+    "without tokens this service answers only on this machine, by its names localhost and 127.0.0.1, and not "
+    "through a proxy. To reach it in another way, make a token: varnn token make"
 )
 
 

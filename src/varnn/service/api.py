@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 import varnn
 from varnn.data.timestamps import seconds_since_1970, timestamp
-from varnn.errors import ConfigError, DataError
+from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.service import reading
 from varnn.service.bodies import NotJson, answer_of, json_response, messages_of, object_of
 from varnn.service.errors import NotFound, refusal
@@ -338,8 +338,15 @@ async def list_models(request: Request) -> Response:
     """All models."""
     service = _service(request)
     return json_response(
-        await asyncio.to_thread(lambda: [service.describe_model(name) for name in service.model_names()])
+        await asyncio.to_thread(lambda: [_described(service, name) for name in service.model_names()])
     )
+
+
+def _described(service: Service, name: str) -> dict[str, Any]:
+    try:
+        return service.describe_model(name)
+    except ModelFileError as error:  # one file that is damaged does not hide the others
+        return {"name": name, "error": str(error)}
 
 
 async def put_model(request: Request) -> Response:
@@ -403,7 +410,9 @@ async def is_alive(request: Request) -> Response:
 async def is_ready(request: Request) -> Response:
     """Whether messages are taken, and can be written."""
     service = _service(request)
-    wrong = [live.name for live in service.streams() if live.trouble or live.damage]
+    wrong = [
+        live.name for live in service.streams() if live.trouble or live.damage or not live.is_warm.is_set()
+    ]
     if not service.is_open or request.app.state.ending() or wrong:
         return Response(f"not ready: {', '.join(wrong) or 'ending'}", 503, media_type="text/plain")
     return Response("ok", media_type="text/plain")

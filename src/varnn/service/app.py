@@ -5,6 +5,7 @@
     request -> Logged (id, log, durations) -> Access (who may) -> Limiter (how much) -> routes
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ from varnn.service.access import Access
 from varnn.service.bodies import json_response
 from varnn.service.errors import ServiceError
 from varnn.service.limits import Limiter, Limits
-from varnn.service.logs import Log, Logged
+from varnn.service.logs import UNEXPECTED, Log, Logged
 from varnn.service.metrics import CONTENT_TYPE, Metrics
 from varnn.service.pages import routes as pages
 from varnn.service.service import Service
@@ -55,7 +56,8 @@ def application(
     limits, metrics, sessions = limits or Limits(), Metrics(varnn.__version__), Sessions(tokens)
 
     async def scraped(request: Request) -> Response:
-        return Response(metrics.text(), media_type=CONTENT_TYPE)
+        # In a thread: to sum up the scores of many series takes longer than others should wait.
+        return Response(await asyncio.to_thread(metrics.text), media_type=CONTENT_TYPE)
 
     app = Starlette(
         routes=[*api.routes, Route("/metrics", scraped, methods=["GET"]), *sessions.routes, *pages],
@@ -121,4 +123,13 @@ def _of_http(request: Request, error: Exception) -> Response:
     return _refused(request, words, status, headers)
 
 
-_HANDLERS: Any = {ServiceError: _of_service, VarnnError: _of_library, HTTPException: _of_http}
+def _of_bug(request: Request, error: Exception) -> Response:
+    return _refused(request, UNEXPECTED, 500)  # and then raised again, so that it is logged
+
+
+_HANDLERS: Any = {
+    ServiceError: _of_service,
+    VarnnError: _of_library,
+    HTTPException: _of_http,
+    Exception: _of_bug,
+}

@@ -15,6 +15,7 @@ from varnn.streaming.by_name import Streams
 from varnn.streaming.json_text import read
 from varnn.streaming.kept import Entry, Known, State
 from varnn.streaming.late import LateLabels
+from varnn.streaming.row_store import ANY_WINDOW
 from varnn.streaming.rows import Taken, respond_in_rows
 
 TABLES = """
@@ -46,7 +47,7 @@ class Challenger:
         self, name: str, fitted: Fitted, inputs: Sequence[str], *, late: int, level: float | None
     ) -> None:
         self.name, self.fitted = name, fitted
-        self._inputs, self._late = list(inputs), late
+        self._inputs, self._late, self._window = list(inputs), late, late
         self._level = None if fitted.calibrator is None else level
         self._known = set(fitted.input_names)
         self._streams = Streams(fitted)
@@ -95,7 +96,7 @@ class Challenger:
                 return None
             stream = self._streams.begin()
             stream.steps = opened  # rows are numbered as the champion's are
-            live = self._lives[series] = LateLabels(stream, self._late)
+            live = self._lives[series] = LateLabels(stream, self._window)
             self._joined[series] = seq, opened
             self._dropped.discard(series)
         message = dict(message)
@@ -177,13 +178,17 @@ class Challenger:
         ):
             self.leave(series)  # messages went by without it, of a file that another command went on with
             return
+        self._window = ANY_WINDOW
         if blob is not None:
             self._lives[series] = LateLabels.restore(
-                self.fitted, blob, self._late, workspace=self._streams.workspace
+                self.fitted, blob, self._window, workspace=self._streams.workspace
             )
         for one in entries:
             if one.entry >= joined:
                 self._go_along(series, one.entry, read(one.message), first)
+        self._window = self._late
+        if series in self._lives:
+            self._lives[series].narrow(self._late)
         self._joined.pop(series, None)  # that is on disk already
 
     def left(self, series: int) -> None:

@@ -80,21 +80,22 @@ class Keeper(Companion):
             one.open(database)
 
     def _read(self, database: sqlite3.Connection) -> None:
-        # A file of the stream command has series of which there is no summary yet.
-        query = "SELECT id, name, numbers, alarms FROM series LEFT JOIN summaries ON id = summaries.series"
-        self.summaries = {
-            series: Summary(name) if numbers is None else Summary.unpacked(name, numbers, alarms)
-            for series, name, numbers, alarms in database.execute(query)
-        }
-        self.ids = {name: series for series, name in database.execute("SELECT id, name FROM series")}
+        query = "SELECT id, name, numbers, alarms FROM series LEFT JOIN summaries ON summaries.series = id"
+        self.summaries, self.ids = {}, {}
+        for series, name, numbers, alarms in database.execute(query):
+            known = numbers is not None  # not of what another command has written
+            self.summaries[series] = Summary.unpacked(name, numbers, alarms) if known else Summary(name)
+            self.ids[name] = series
+
+    def begun(self, name: str, known: Known) -> None:
+        """Begin a summary."""
+        self.summaries[known.id] = Summary(name)
+        self.ids[name] = known.id
 
     def took(self, name: str, known: Known, message: Mapping[str, Any], taken: Taken) -> None:
         """Note what a message did."""
         series = known.id
-        summary = self.summaries.get(series)
-        if summary is None:
-            summary = self.summaries[series] = Summary(name)
-            self.ids[name] = series
+        summary = self.summaries[series]
         self._touched.add(series)
         row: dict[str, Any] | None = None
         if taken.labelled is not None and taken.labelled != taken.opened:
@@ -217,8 +218,7 @@ class Keeper(Companion):
     def put(self, name: str, known: Known, rows: int) -> None:
         """Go on with a series from where it was put: what came after that never was."""
         series = known.id
-        summary = self.summaries.setdefault(series, Summary(name))
-        self.ids[name] = series
+        summary = self.summaries[series]
         if self._database is not None:
             query = "SELECT at, prediction, lower, upper FROM history WHERE series = ? AND row = ?"
             last = self._database.execute(query, (series, rows - 1)).fetchone()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from varnn.errors import ConfigError
-from varnn.service._asgi import App, Message, Receive, Scope, Send, body_length, caller_name, refuse
+from varnn.service._asgi import App, Message, Receive, Scope, Send, answer, body_length, caller_name, refuse
 from varnn.service._rates import Buckets, retry_after
 from varnn.service.route_table import Route, find_route
 
@@ -119,12 +119,16 @@ class Limiter:
             return await refuse(scope, receive, send, 503, why, [retry_after(1)])
         self._held += expected
         try:
-            return await self._within_time(scope, receive, send, route, most)
+            has_body = length != 0
+            return await self._within_time(scope, receive, send, route, most if has_body else 0)
         finally:
             self._held -= expected
 
     async def _within_time(self, scope: Scope, receive: Receive, send: Send, route: Route, most: int) -> None:
-        """Read the body and ask the app, both in their time; an answer that has begun may take any."""
+        """Read a body of at most so many bytes, 0 if there is none, and ask the app, both in their time.
+
+        An answer that has begun may take any.
+        """
         body: bytes | None = None
         reading = True
 
@@ -143,7 +147,7 @@ class Limiter:
 
         try:
             async with asyncio.timeout(self._limits.body_seconds) as clock:
-                if body_length(scope) != 0:
+                if most:
                     body = await _read(receive, most, clock)
                     if body is None:
                         return None
@@ -159,12 +163,13 @@ class Limiter:
                 raise  # the app's own
         if reading:
             why = "the body came too slowly, and was not used; send it again, or in smaller parts."
-            return await refuse(scope, receive, send, 408, why, [(b"connection", b"close")])
+            return await refuse(scope, receive, send, 408, why, linger=False)
         why = (
             f"no answer within {self._limits.seconds:g} s. What was sent may have been taken: send it again "
             "with the same key or seq, and it is taken once."
         )
-        return await refuse(scope, receive, send, 503, why, [retry_after(5)])
+        content = {"error": why, "request": scope["state"].get("request")}
+        return await answer(send, 503, content, [retry_after(5)])
 
     def _most_bytes(self, route: Route) -> int:
         if route.scope is None:

@@ -13,22 +13,25 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Condition, Thread
+from threading import Condition, Event, Thread
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from varnn.data.timestamps import seconds_since_1970, timestamp
-from varnn.errors import DataError, ModelFileError, OutputError
+from varnn.errors import DataError, ModelFileError, OutputError, VarnnError
 from varnn.model.fitted import Fitted
 from varnn.service.challenger import Challenger
 from varnn.service.errors import Busy, Closing, refusal
 from varnn.service.keeper import Keeper
 from varnn.streaming.row_store import RowStore
+from varnn.streaming.stream import Stream
 
 _GROUP = 2000  # messages in a transaction, about
+_COVERAGE: dict[str, Any] = {"quiet": 100}  # a series that begins from nothing is not in trouble
 _log = logging.getLogger("varnn.service")
 _Found = TypeVar("_Found")
 Follower = Callable[[list[dict[str, Any]], list[dict[str, Any]]], None]
@@ -150,7 +153,9 @@ class LiveStream:
             Challenger(one, fitted, self.inputs, late=settings.late, level=settings.level)
             for one, fitted in challengers
         ]
-        watch = None if not settings.watch else {} if self.level is None else {"coverage": self.level}
+        watch = (
+            None if not settings.watch else {} if self.level is None else _COVERAGE | {"coverage": self.level}
+        )
         self._store = RowStore(
             self.model,
             path,
@@ -163,6 +168,7 @@ class LiveStream:
             watch=watch,
             synchronous=settings.synchronous,
         )
+        self.is_warm = Event()  # whether code is compiled, which takes some seconds after an installation
         self._thread = Thread(target=self._work, name=f"stream {name}", daemon=True)
         self._thread.start()
 
@@ -170,6 +176,11 @@ class LiveStream:
     def n_series(self) -> int:
         """Series that are known."""
         return self._store.n_series
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether messages can be answered, and written."""
+        return self.is_warm.is_set() and self.trouble is None and self.damage is None
 
     @property
     def waiting(self) -> int:
@@ -256,6 +267,9 @@ class LiveStream:
 
     def _work(self) -> None:
         with np.errstate(all="ignore"):  # numbers without end are answered by null
+            for model in (self.model, *(one.fitted for one in self.keeper.challengers)):
+                _warm_up(model)
+            self.is_warm.set()
             while True:
                 jobs = self._taken()
                 if not jobs:
@@ -295,6 +309,8 @@ class LiveStream:
                 if isinstance(found, Exception):
                     job.future.set_exception(found)
                 else:
+                    if job.writes and isinstance(found, list):
+                        self._count(found)
                     job.future.set_result(found)
         finally:
             with self._changed:
@@ -302,17 +318,17 @@ class LiveStream:
 
     def _found(self, job: _Job) -> Any:
         try:
-            found = job.do(self._store)
+            return job.do(self._store)
         except (DataError, ModelFileError) as error:  # its own fault, and it has changed nothing
             return error
-        if job.writes and isinstance(found, list):
-            for answer in found:
-                if "error" in answer:
-                    self.counts["refused"] += 1
-                    continue
-                self.counts["observed"] += "innovation" in answer
-                self.counts["predicted"] += "prediction" in answer
-        return found
+
+    def _count(self, answers: list[dict[str, Any]]) -> None:
+        for answer in answers:
+            if "error" in answer:
+                self.counts["refused"] += 1
+                continue
+            self.counts["observed"] += "innovation" in answer
+            self.counts["predicted"] += "prediction" in answer
 
     def _fail(self, jobs: list[_Job], error: Exception) -> None:
         """Go back to what is on disk: none of these jobs was ever done."""
@@ -338,3 +354,13 @@ class LiveStream:
         self.event_counts.update(one["kind"] for one in events)
         for follower in list(self._followers.values()):
             follower(rows, events)
+
+
+def _warm_up(model: Fitted) -> None:
+    """Make one step of a stream that nobody sees, so that no caller waits for code to be compiled."""
+    live = Stream(model)
+    inputs = np.zeros(live.n_inputs)
+    level = None if model.calibrator is None else [0.9]
+    with suppress(VarnnError):  # a model may have something against zeros
+        live.predict(inputs, time=np.datetime64("2026-01-01T00:00"), interval=level)
+        live.observe(0.0)

@@ -20,6 +20,7 @@ from varnn.service.metrics import Metrics
 from varnn.service.route_table import OTHER, find_route
 from varnn.streaming import json_text
 
+UNEXPECTED = "something went wrong in the service; its log has the reason under this request's id."
 FORMATS = ("json", "text")
 LEVELS = ("debug", "info", "warning", "error")
 _SANE = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
@@ -148,8 +149,7 @@ class Logged:
             # Not in an answer: what went wrong inside is nobody's business, but the id finds it here.
             self._log.write("error", "failed", request=state["request"], traceback=_traceback(error))
             if status == 0:
-                why = "something went wrong in the service; its log has the reason under this request's id."
-                await answer(scope, seen, 500, {"error": why, "request": state["request"]})
+                await answer(seen, 500, {"error": UNEXPECTED, "request": state["request"]})
             elif not complete:
                 raise  # the server closes the connection, so that half an answer is not taken for a whole one
         finally:

@@ -23,7 +23,8 @@ _COMMIT_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.
 class Metrics:
     """All metrics of a service, one attribute each.
 
-    ``collect`` holds functions that are called before each scrape, for gauges that are looked up then.
+    ``collect`` holds functions that are called before each scrape: those that set the gauges of streams,
+    which hold nothing from one scrape to the next.
 
     Parameters
     ----------
@@ -84,13 +85,11 @@ class Metrics:
         self._memory = Gauge("process_resident_memory_bytes", "Memory in use.", unit="bytes")
         self.collect: list[Callable[[], None]] = [lambda: self._memory.set(resident_bytes())]
 
-    def forget_stream(self, name: str) -> None:
-        """Drop the gauges of a stream that is retired; what was counted stays."""
-        for one in (self.coverage, self.innovation_scale, self.skill, self.queue_depth, self.series):
-            one.forget(name)
-
     def text(self) -> bytes:
         """Give the document of a scrape, of the type ``CONTENT_TYPE``."""
+        # What is looked up anew must not outlive its stream or its model.
+        for gauge in (self.coverage, self.innovation_scale, self.skill, self.queue_depth, self.series):
+            gauge.clear()
         for one in self.collect:
             one()
         return text([one for one in vars(self).values() if isinstance(one, Family)])

@@ -6,6 +6,7 @@ something needs the session's own word besides (CSRF), which only a page of ours
 """
 
 import hashlib
+import logging
 import secrets
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from varnn.errors import DataError
 from varnn.service._asgi import Caller, Receive, Scope, Send, peer, refuse
 from varnn.service._rates import Buckets, retry_after
 from varnn.service.tokens import Token, Tokens
@@ -26,7 +28,7 @@ _SECONDS = 12 * 3600
 _MOST, _MOST_OF_ONE = 1000, 100
 _WRONG_AT_ONCE, _WRONG_A_SECOND = 10, 1 / 6
 _PRIVATE = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
-_WRONG = "this token is wrong, revoked or expired."
+_log = logging.getLogger(__name__)
 
 
 class Session(NamedTuple):
@@ -104,10 +106,9 @@ class Sessions:
             self._failures.take(place)
         return wait
 
-    async def follow_link(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def follow_link(self, link: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer ``/?link=TOKEN``: a session for a token that only reads, then the page without the token."""
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("link", [""])[0]
-        token = self._tokens.find(given)
+        token = self._tokens.find(link)
         if token is None and self._tokens.exist:
             wait = self.failed(peer(scope))
             status, headers = (429, [retry_after(wait)]) if wait > 0 else (401, [])
@@ -126,10 +127,12 @@ class Sessions:
     async def _login(self, request: Request) -> Response:
         as_json = "json" in request.headers.get("content-type", "")
         given = _given_token(await request.body(), as_json)
-        token = self._tokens.find(given)
+        try:
+            token = self._tokens.find(given)
+        except DataError as error:
+            return _refused(request, 503, unreadable_tokens(error))
         if token is None and self._tokens.exist:
-            wait = self.failed(peer(request.scope))
-            return _refused_login(request, as_json, wait)
+            return _wrong(request, as_json, self.failed(peer(request.scope)))
         csrf = None
         response: Response = RedirectResponse("/", status_code=303, headers=_PRIVATE)
         if token is not None:
@@ -193,14 +196,33 @@ def _given_token(body: bytes, as_json: bool) -> str:
     return given.strip() if isinstance(given, str) else ""
 
 
-def _refused_login(request: Request, as_json: bool, wait: float) -> Response:
-    status = 429 if wait > 0 else 401
-    content = {"error": _WRONG, "request": request.scope["state"].get("request")}
-    asked = {"WWW-Authenticate": 'Bearer realm="varnn"', **_PRIVATE}
-    response: Response = JSONResponse(content, status_code=status, headers=asked)
-    if not as_json:  # a form without scripts: the page of the login says it
-        response = RedirectResponse("/login?refused", status_code=303, headers=_PRIVATE)
+def linked_token(scope: Scope) -> str | None:
+    """Find the token of a link in a request; None where it is no link."""
+    query: bytes = scope["query_string"]
+    if b"link=" not in query or scope["path"] != "/" or scope["method"] != "GET":
+        return None
+    return parse_qs(query.decode("latin-1"), keep_blank_values=True).get("link", [None])[0]
+
+
+def unreadable_tokens(error: DataError) -> str:
+    """Log why tokens cannot be read, and give what is told to callers, who need not know where they are."""
+    _log.error("%s", error)
+    return "the service cannot read its tokens; its owner finds the reason in its log."
+
+
+def _wrong(request: Request, as_json: bool, wait: float) -> Response:
+    """Refuse a wrong token, and say how long to wait where there were too many."""
+    more = {}
     if wait > 0:
         name, value = retry_after(wait)
-        response.headers[name.decode()] = value.decode()
-    return response
+        more[name.decode()] = value.decode()
+    if not as_json:  # a form without scripts: the page of the login says it
+        return RedirectResponse("/login?refused", status_code=303, headers=_PRIVATE | more)
+    more["WWW-Authenticate"] = 'Bearer realm="varnn"'
+    why = "this token is wrong, revoked or expired."
+    return _refused(request, 429 if wait > 0 else 401, why, more)
+
+
+def _refused(request: Request, status: int, why: str, more: dict[str, str] | None = None) -> Response:
+    content = {"error": why, "request": request.scope["state"].get("request")}
+    return JSONResponse(content, status_code=status, headers=_PRIVATE | (more or {}))

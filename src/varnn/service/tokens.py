@@ -12,19 +12,20 @@ import json
 import os
 import re
 import secrets
-import sys
 import time
 from collections.abc import Callable, Iterator, MutableSequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from varnn.data.files import opened_atomically
+from varnn.data.files import check_writable, opened_atomically
+from varnn.data.locks import Lock
 from varnn.errors import ConfigError, DataError, OutputError, check_choice, nearest
 
 SCOPES = ("read", "write", "admin")  # each holds those before it
 _DAY = 86_400
+_TRIES, _PAUSE = 100, 0.05  # to change a file that another process is changing
 _MOST_DAYS = 36_500
 _VERSION = 1
 _ID = re.compile(r"[0-9a-f]{12}")
@@ -95,8 +96,7 @@ class Tokens:
     @property
     def exist(self) -> bool:
         """Whether any were ever made, revoked ones too; once seen, a file that is gone changes nothing."""
-        self._known()
-        return self._were_there
+        return self._were_there or bool(self._known())
 
     def list(self) -> tuple[Token, ...]:
         """Every token, those that are of no use any more too, the oldest first."""
@@ -227,13 +227,17 @@ class Tokens:
     @contextlib.contextmanager
     def _changing(self) -> Iterator[MutableSequence[Token]]:
         """Give the entries to change, and write them where nothing went wrong; one process at a time."""
-        with _alone(self.path):
+        lock = _locked(self.path)
+        try:
             entries = list(self._read()) if self.path.exists() else []
             yield entries
             content = {"version": _VERSION, "tokens": [_written(one) for one in entries]}
             with opened_atomically(self.path) as file:
                 os.chmod(file.name, 0o600)  # noqa: PTH101 - before the first byte
                 file.write(json.dumps(content, indent=1).encode() + b"\n")
+        finally:
+            lock.release()
+        self._known()
 
 
 def _written(one: Token) -> dict[str, Any]:
@@ -281,29 +285,11 @@ def _seconds(text: str | None) -> float | None:
     return at.timestamp()
 
 
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _locked(path: Path) -> Lock:
     """Wait until no other process changes the file: of two at once, one would undo what the other revoked."""
-    place = path.with_name(path.name + "-lock")
-    try:
-        file = place.open("a")
-    except OSError as error:
-        raise OutputError(
-            f"{str(place)!r} cannot be written: {error.strerror}. Make the folder, or choose another."
-        ) from None
-    with file:
-        _wait(file)
-        yield
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _wait(file: IO[str]) -> None:
-        msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
-
-else:
-    import fcntl
-
-    def _wait(file: IO[str]) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    check_writable(path)
+    for _ in range(_TRIES):
+        with contextlib.suppress(OutputError):
+            return Lock(path, "Try again.")
+        time.sleep(_PAUSE)
+    return Lock(path, "Try again.")

@@ -1,6 +1,7 @@
 """One step in compiled code, for one series and for a fleet; needs numba (``varnn[fast]``)."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,13 @@ def handles(model: Fitted) -> bool:
         and not model.pipeline.peers
         and (model.calibrator is None or type(model.calibrator) is ErrorScale)
     )
+
+
+@lru_cache(maxsize=64)
+def _places(level: float) -> list[tuple[int, float]]:
+    """Where the bounds of a level lie between quantiles, as plain numbers: the lower, and the upper one."""
+    right, share = between((level,))
+    return list(zip(right.tolist(), share.tolist(), strict=True))
 
 
 class CompiledStep(Step):
@@ -120,11 +128,27 @@ class CompiledStep(Step):
         found = self._bounds
         return found[:, 1 : 1 + len(levels)].copy(), found[:, 1 + len(levels) :].copy()
 
-    def covered(self, level: float, innovation: Any) -> DoubleArray:
+    def covered(self, level: float, innovation: Any) -> Any:
         """Compare the label with the bounds of that level."""
+        if self.n_series is None:
+            return self._covers_one(level, innovation)
         errors = np.atleast_1d(innovation)
         below, above = self._reach(level)
         return missing_where(errors, (below <= errors) & (errors <= above))
+
+    def _covers_one(self, level: float, error: float) -> float:
+        """Do the same for one series in Python: in a tenth of the time."""
+        if error != error:
+            return np.nan
+        quantile, item = self._layout.carried_at.item(lay.TRACKER), self._carried.item
+        scale = self._opened.item(self._layout.open_at.item(lay.NOW) + 3)
+        scale *= item(self._layout.carried_at.item(lay.LIFTED) - 1)
+        below, above = (
+            ((item(quantile + right) - item(quantile + right - 1)) * share + item(quantile + right - 1))
+            * scale
+            for right, share in _places(level)
+        )
+        return float(min(below, 0.0) <= error <= max(above, 0.0))
 
     def _reach(self, level: float) -> tuple[DoubleArray, DoubleArray]:
         """How far below and above the predictions an interval reaches: (n,) each."""

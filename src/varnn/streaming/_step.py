@@ -61,8 +61,11 @@ class Step(ABC):
         return Interval(self.answer.copy(), lower, upper)
 
     @abstractmethod
-    def covered(self, level: float, innovation: Any) -> DoubleArray:
-        """Whether the interval of a level holds the label that differs so from the prediction: (n,)."""
+    def covered(self, level: float, innovation: Any) -> Any:
+        """Whether the interval of a level holds the label that differs so from the prediction: (n,).
+
+        NaN where there is none. Of one series it may be a number.
+        """
 
     @abstractmethod
     def observe(self, labels: Any, *, learn: bool = True) -> None:

@@ -36,6 +36,8 @@ def levels_of(interval: float | Sequence[float] | FloatArray | None) -> tuple[Le
         return (), False
     if type(interval) is float:
         return _one(interval)
+    if type(interval) is list and all(type(level) is float for level in interval):
+        return _several(tuple(interval))
     return tuple(check_levels(interval).tolist()), isinstance(interval, Sequence | np.ndarray)
 
 
@@ -43,3 +45,9 @@ def levels_of(interval: float | Sequence[float] | FloatArray | None) -> tuple[Le
 def _one(level: float) -> tuple[Levels, bool]:
     """Read one level, which from row to row is the same."""
     return tuple(check_levels(level).tolist()), False
+
+
+@lru_cache(maxsize=64)
+def _several(levels: tuple[float, ...]) -> tuple[Levels, bool]:
+    """Read some levels, likewise."""
+    return tuple(check_levels(list(levels)).tolist()), True

@@ -22,6 +22,9 @@ class Companion:
     def open(self, database: sqlite3.Connection) -> None:
         """Make what tables it needs."""
 
+    def begun(self, name: str, known: Known) -> None:
+        """Hear of a series that is here for the first time."""
+
     def took(self, name: str, known: Known, message: Mapping[str, Any], taken: Taken) -> None:
         """Hear of a message that was taken, as the series' ``known.seq``-th."""
 

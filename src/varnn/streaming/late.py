@@ -24,12 +24,15 @@ from varnn._types import FloatArray
 from varnn.data.rules import shown, whole
 from varnn.data.timestamps import read_back
 from varnn.errors import ConfigError, DataError, ModelFileError
+from varnn.model.calendar import calendar_of
 from varnn.model.forecast import Forecaster
+from varnn.model.intervals import known_calibrator
 from varnn.monitoring.monitor import Event
 from varnn.persistence import model_file
 from varnn.streaming._cell import Workspace
 from varnn.streaming._snapshot_checks import check_late, check_owner
-from varnn.streaming._values import label_of, later_than
+from varnn.streaming._steps import levels_of
+from varnn.streaming._values import inputs_of, label_of, later_than, without_gaps
 from varnn.streaming.linked import LinkedStream
 from varnn.streaming.stream import Kept, Stream
 
@@ -167,11 +170,46 @@ class LateLabels:
         live = self.live
         with live._guard:
             live.observe(y)
-            label, self.events = label_of(y), live.events
-            if self._rows:
-                self._rows[-1].label = label
-                self._told.update((event.kind, event.row) for event in self.events)
-            return label - self._answer
+            return self._labelled(label_of(y), live.events)
+
+    def step(
+        self,
+        y: Any,
+        x: npt.ArrayLike | Mapping[str, float | str | None],
+        *,
+        time: Any = None,
+        interval: float | Sequence[float] | None = None,
+    ) -> tuple[Any, Any]:
+        """Observe the label of the open row, then open the next one: both or, with an error, neither.
+
+        Gives what :meth:`observe` gives, and what :meth:`predict` does.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from varnn import VARNNRegressor
+        >>> X = np.random.default_rng(0).normal(size=(60, 2))
+        >>> model = VARNNRegressor(epochs=1, hidden_size=4).fit(X, X[:, 0])
+        >>> late = LateLabels(model.stream(), window=3)
+        >>> y_hat = late.predict(X[0])
+        >>> innovation, y_hat = late.step(X[0, 0], X[1])
+        >>> late.row, late.waiting
+        (1, [])
+        """
+        live = self.live
+        if isinstance(live, LinkedStream):
+            raise ConfigError(
+                "a row of series that see each other depends on who else comes. Use observe, then predict."
+            )
+        with live._guard:
+            levels, several = levels_of(interval)
+            if levels:
+                known_calibrator(live.model.calibrator)
+            given, when = _next_row(live, x, time)
+            innovation = self.observe(y)
+            live._advance(given, when, levels)  # which nothing can be wrong with by now
+            self._opened()
+            return innovation, live._answer(levels, several=several)
 
     def label(self, row: int, y: Any) -> Any:
         """Take in the label of a row that waits, or of the open one.
@@ -224,6 +262,14 @@ class LateLabels:
             self._redo(self._states[0], now)
             self.events, self._told = [], set()
 
+    def _labelled(self, label: float, events: list[Event]) -> float:
+        """Take note of the label of the row that was open, and of what was noticed; give the innovation."""
+        self.events = events
+        if self._rows:
+            self._rows[-1].label = label
+            self._told.update((event.kind, event.row) for event in events)
+        return label - self._answer
+
     def _left_waiting(self, x: Any, time: Any, interval: Any) -> Any:
         """Open a row while another one is open."""
         live = self.live
@@ -247,6 +293,12 @@ class LateLabels:
         self._answer = live._step.answer
         if self._rows:
             self._rows.append(_Row(live._given, live._time, self._answer))
+            self._settle()
+
+    def narrow(self, window: int) -> None:
+        """Let labels be that many rows late from here on; rows that are too old by that count as missing."""
+        self.window = window
+        if self._rows:
             self._settle()
 
     def _settle(self) -> None:
@@ -405,6 +457,18 @@ class LateLabels:
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by snapshot, as the stream does."""
         return LateLabels.restore, (self.live.model, self.snapshot(), self.window, self.live.forecaster)
+
+
+def _next_row(live: Stream, x: Any, time: Any) -> tuple[FloatArray, np.datetime64 | None]:
+    """Read an x that comes after the open row; refuse what could not be predicted once that is closed."""
+    model = live.model
+    last = live.last_time if live._time is None or not live._open else live._time
+    when = None if time is None else later_than(last, time)
+    given = inputs_of(x, model.input_names, live._step.shape, model.categories)
+    without_gaps(given, given, model.pipeline.fill)
+    if model.pipeline.calendar:
+        calendar_of(when, model.pipeline.calendar)
+    return given, when
 
 
 def _one_series(live: Stream, what: str) -> Stream:

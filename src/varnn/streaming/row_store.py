@@ -14,6 +14,8 @@ from varnn.streaming.messages import check, check_name, name_of
 from varnn.streaming.rows import Taken, check_rows, peeked, respond_in_rows
 from varnn.streaming.store import DUE, LONGEST_ERROR, Store
 
+ANY_WINDOW = 1 << 40  # rows: of a label that was taken, it is known that it was not too late
+
 
 class RowStore(Store):
     """Streams of one model by name, kept on disk, whose messages are those of `varnn.streaming.rows`.
@@ -25,7 +27,7 @@ class RowStore(Store):
     path : str or Path
         File to keep everything in and to go on from, also one of ``varnn stream --state``.
     late : int, default=24
-        Rows that a label may come late.
+        Rows that a label may come late, from 1; may be another one when a file is opened again.
     level : float or None, default=None
         Level of intervals to give, and keep, with every prediction.
     companion : Companion, default=ALONE
@@ -66,7 +68,10 @@ class RowStore(Store):
                 "labels of linked series cannot come late, so that a model with peers=True cannot be served "
                 "so. Use varnn stream, or fit without peers."
             )
+        if late < 1:
+            raise ConfigError(f"labels must be let come late by 1 row at least; got {late}.")
         self._late, self._level, self._companion = late, level, companion
+        self._window = late  # any, while messages of before are done again: they were taken once
         self._done = Taken()  # what the message under way did
         super().__init__(model, path, **settings)
         if self._journal is not None:
@@ -127,7 +132,7 @@ class RowStore(Store):
             known = self._look_up(name)
             if known is None:
                 self._check_room(json.loads(name))
-                known = self._numbered()
+                known = self._numbered(name)
             known = Known(known.id, known.seq + 1)
             self.streams[name] = live
             self._series[name] = self._group.series[name] = known
@@ -151,11 +156,11 @@ class RowStore(Store):
         return self.streams.model.categories
 
     def _begun(self, name: str, resume: str | None = None) -> Any:
-        return LateLabels(super()._begun(name, resume), self._late)
+        return LateLabels(super()._begun(name, resume), self._window)
 
     def _restored(self, state: bytes) -> Any:
         streams = self.streams
-        waiting = LateLabels.restore(streams.model, state, self._late, workspace=streams.workspace)
+        waiting = LateLabels.restore(streams.model, state, self._window, workspace=streams.workspace)
         self._watched(waiting.live)
         return waiting
 
@@ -184,6 +189,16 @@ class RowStore(Store):
         super()._leave(name)
 
     def _bring_back(self, scope: int, name: str) -> None:
-        super()._bring_back(scope, name)
+        self._window = ANY_WINDOW
+        try:
+            super()._bring_back(scope, name)
+        finally:
+            self._window = self._late
+        self.streams[name].narrow(self._late)  # type: ignore[attr-defined]  # they are of LateLabels
         if self._journal is not None:
             self._companion.came_back(name, Known(scope, 0), *self._journal.since(scope))
+
+    def _numbered(self, name: str) -> Known:
+        known = super()._numbered(name)
+        self._companion.begun(name, known)
+        return known

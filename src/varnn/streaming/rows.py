@@ -48,6 +48,8 @@ def check_rows(message: Mapping[str, Any]) -> None:
     if "last_y" in message and "x" not in message:
         raise DataError("last_y comes with x, as the label of the row before; for a label alone give y.")
     late = "row" in message or "for" in message
+    if "last_y" in message and "y" in message:
+        raise DataError("a message brings one label: y is that of its own x, last_y that of the row before.")
     if late and ("x" in message or "y" not in message):
         raise DataError("row, or for, says whose label a y alone is; x always opens the next row.")
     row = message.get("row", 0)
@@ -69,27 +71,31 @@ def respond_in_rows(
     level : float or None
         Level of intervals that are given, and kept, always; None for none.
     """
-    answer: dict[str, Any] = {}
     if "x" not in message:
         return _labelled(live, message)
+    told: dict[str, Any] = {}
     labelled = y = innovation = None
     if "last_y" in message:
-        labelled = live.open_row
+        labelled, y = live.open_row, _number(message["last_y"])
         if labelled is None:
             raise DataError("last_y is the label of the row that is open, and none is. Leave it out.")
-        # An x that cannot be used must not leave its label behind, so it is tried out first.
-        _predicted(live.peek, message, level)
-        y, innovation = _number(message["last_y"]), live.observe(message["last_y"])
-        answer |= _innovation(live, innovation)
-    found, lower, upper = _predicted(live.predict, message, level)
+
+        def step(x: Any, **more: Any) -> Any:
+            nonlocal innovation
+            innovation, answer = live.step(message["last_y"], x, **more)
+            return answer
+
+        found, lower, upper = _predicted(step, message, level)
+        told = _innovation(live, innovation)
+    else:
+        found, lower, upper = _predicted(live.predict, message, level)
     row = live.row
-    answer = {"row": row, **found, **answer}
     if "y" in message:
-        # In the middle of a row, so that a label beside its own x is not one of the row before.
         labelled, y, innovation = row, _number(message["y"]), live.observe(message["y"])
-        answer |= _innovation(live, innovation)
-    events = answer.get("events", ())
-    return answer, Taken(row, found["prediction"], lower, upper, labelled, y, _number(innovation), events)
+        told = _innovation(live, innovation)
+    events = told.get("events", ())
+    taken = Taken(row, found["prediction"], lower, upper, labelled, y, _number(innovation), events)
+    return {"row": row, **found, **told}, taken
 
 
 def peeked(live: LateLabels, message: Mapping[str, Any], level: float | None) -> dict[str, Any]:
@@ -127,7 +133,7 @@ def _predicted(
     return answer, *((None, None) if level is None else (lower[-1], upper[-1]))
 
 
-def _innovation(live: LateLabels, innovation: float) -> dict[str, Any]:
+def _innovation(live: LateLabels, innovation: Any) -> dict[str, Any]:
     answer: dict[str, Any] = {"innovation": finite(innovation)}
     if live.events:
         answer["events"] = [

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from varnn.data.files import check_writable
 from varnn.data.rules import shown
@@ -140,7 +140,7 @@ class Store:
                 self._watched(live)
             self._since[_ALL] = DUE
 
-    def __enter__(self) -> "Store":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -288,7 +288,7 @@ class Store:
                 answer["next"] = error.due
             return Reply(answer)
         if known is None:
-            known = self._numbered()
+            known = self._numbered(name)
             if self._kept_under(name):
                 self._since[known.id] = DUE  # its messages alone do not tell what it started from
             self.streams[name] = live
@@ -316,7 +316,7 @@ class Store:
                 f"{shown(series)} is not one of them. Raise the limit, or check the names."
             )
 
-    def _numbered(self) -> Known:
+    def _numbered(self, name: str) -> Known:
         """Give a number to a series that begins."""
         self.n_series += 1
         self._last_id += 1
