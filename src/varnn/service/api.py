@@ -410,9 +410,7 @@ async def is_alive(request: Request) -> Response:
 async def is_ready(request: Request) -> Response:
     """Whether messages are taken, and can be written."""
     service = _service(request)
-    wrong = [
-        live.name for live in service.streams() if live.trouble or live.damage or not live.is_warm.is_set()
-    ]
+    wrong = [live.name for live in service.streams() if not live.is_ready]
     if not service.is_open or request.app.state.ending() or wrong:
         return Response(f"not ready: {', '.join(wrong) or 'ending'}", 503, media_type="text/plain")
     return Response("ok", media_type="text/plain")

@@ -15,6 +15,7 @@ from varnn.streaming.rows import Taken, check_rows, peeked, respond_in_rows
 from varnn.streaming.store import DUE, LONGEST_ERROR, Store
 
 ANY_WINDOW = 1 << 40  # rows: of a label that was taken, it is known that it was not too late
+_AT_ONCE = 500  # series whose states are brought up to date in one transaction
 
 
 class RowStore(Store):
@@ -112,12 +113,16 @@ class RowStore(Store):
                 self.n_series, self._last_id = self._journal.size, self._journal.last_id
 
     def checkpoint(self) -> None:
-        """Write the states of all series that are in memory."""
+        """Bring the states of all series on disk up to date, also of those that are not in memory."""
         with self._guard:
-            for name, known in self._series.items():
-                self._since[known.id] = DUE
-                self._group.series[name] = known
             self._commit()
+            names = [] if self._journal is None else self._journal.behind()
+            for first in range(0, len(names), _AT_ONCE):
+                for name in names[first : first + _AT_ONCE]:
+                    self._look_up(name)
+                    known = self._group.series[name] = self._series[name]
+                    self._since[known.id] = DUE
+                self._commit()
 
     def stream(self, name: str) -> LateLabels | None:
         """The stream of a series, by its name as JSON, from disk if need be; None if there is none."""
