@@ -167,6 +167,10 @@ class Service:
         """All streams, by name."""
         return [live for _, live in sorted(self._streams.items())]  # in one step, of any thread
 
+    def has_stream(self, name: str) -> bool:
+        """Whether there is a stream of that name."""
+        return name in self._streams
+
     def stream(self, name: str) -> LiveStream:
         """A stream by its name."""
         live = self._streams.get(name)
