@@ -98,7 +98,7 @@ def test_what_is_refused_is_raised_with_all_that_was_said(house: Served) -> None
     with pytest.raises(ServiceRefused, match=r"^409: the next message .* has seq 1") as error:
         house.client.step({"x": x(0), "seq": 5})
     assert (error.value.status, error.value.answer["next"], error.value.after) == (409, 1, None)
-    with Client(house.url, stream="none") as other, pytest.raises(ServiceRefused, match="^404: there is no"):
+    with Client(house.url, stream="none") as other, pytest.raises(ServiceRefused, match=r"^404: there is no"):
         other.step({"x": x(0)})
 
 
