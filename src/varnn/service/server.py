@@ -65,6 +65,7 @@ def run(
         Told the address, once requests are answered.
     """
     uvicorn = require("uvicorn", "serve", "a live service")
+    from varnn.service._protocol import GuardedProtocol
     from varnn.service.app import application
 
     check_address(address.host, tokens)
@@ -87,6 +88,7 @@ def run(
             ssl_certfile=None if address.certificate is None else str(address.certificate),
             ssl_keyfile=None if address.key is None else str(address.key),
             ws="none",
+            http=GuardedProtocol,
         )
         try:
             config.load()
