@@ -289,6 +289,24 @@ def test_a_step_does_both_or_neither(kind: str, x: Any, options: dict[str, Any],
         assert str(error.value) == str(expected.value)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_step_that_settles_an_old_row_gives_its_interval(way: Way) -> None:
+    """Settling goes back and does rows again, by which the bounds of the newest one are lost."""
+    with way():
+        rows = later("default", 10)
+        late = LateLabels(Stream(fitted("default")), 3)
+        for row in range(4):
+            late.predict(rows.x[row, 0])
+        other = LateLabels.restore(fitted("default"), late.snapshot(), 3)
+        other.observe(1.0)
+        expected = other.predict(rows.x[4, 0], interval=[0.5, 0.9])
+        _, found = late.step(1.0, rows.x[4, 0], interval=[0.5, 0.9])
+        assert late.waiting == [1, 2]
+        assert found.prediction == expected.prediction
+        np.testing.assert_array_equal(found.lower, expected.lower)
+        np.testing.assert_array_equal(found.upper, expected.upper)
+
+
 def test_only_single_streams_have_late_labels() -> None:
     with pytest.raises(ConfigError, match="one series"):
         LateLabels(Stream(fitted("default"), 2), 3)
