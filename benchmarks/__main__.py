@@ -15,6 +15,7 @@ from benchmarks.commands import (
     online,
     other_streams,
     robustness,
+    service_fuzz,
     speed,
 )
 from varnn.cli.app import run
@@ -59,6 +60,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "fuzz": fuzz.fuzz,
     "kills": kills.kills,
     "store": kills.store,
+    "service-fuzz": service_fuzz.service_fuzz,
 }
 for name, command in COMMANDS.items():
     app.command(name)(command)

@@ -208,7 +208,9 @@ class LateLabels:
             given, when = _next_row(live, x, time)
             innovation = self.observe(y)
             live._advance(given, when, levels)  # which nothing can be wrong with by now
-            answer = live._answer(levels, several=several)  # before rows are done again, which takes its place
+            answer = live._answer(
+                levels, several=several
+            )  # before rows are done again, which takes its place
             self._opened()
             return innovation, answer
 
