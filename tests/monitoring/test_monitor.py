@@ -391,3 +391,13 @@ def test_a_stream_that_is_not_watched_notices_nothing(
     with pytest.raises(ConfigError, match="intervals=False"):
         blind.watch(coverage=0.9)
     blind.watch()
+
+
+def test_intervals_of_a_series_that_begins_are_not_judged() -> None:
+    quiet, other = Monitor(coverage=0.9, quiet=20), Monitor(coverage=0.9)
+    events = [(quiet.observe(0.0, covered=False), other.observe(0.0, covered=False)) for _ in range(40)]
+    first = [next(row for row, pair in enumerate(events) if pair[which]) for which in (0, 1)]
+    assert first[0] == first[1] + 20
+    assert Monitor(**quiet.settings()).quiet == 20 and "quiet" not in other.settings()
+    with pytest.raises(ConfigError, match="quiet"):
+        Monitor(quiet=-1)

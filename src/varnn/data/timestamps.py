@@ -78,6 +78,17 @@ def timestamp(value: Any) -> np.datetime64:
     return found
 
 
+def seconds_since_1970(time: np.datetime64) -> float:
+    """A timestamp as seconds.
+
+    Examples
+    --------
+    >>> seconds_since_1970(timestamp("1970-01-02T00:00:00.500000001"))
+    86400.5
+    """
+    return float(time.astype("datetime64[us]").astype(np.int64)) / 1e6
+
+
 def read_back(text: str) -> np.datetime64:
     """Read what ``str`` made of a timestamp, or what an earlier version's snapshot holds; DataError if not.
 

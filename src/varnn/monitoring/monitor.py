@@ -65,6 +65,9 @@ class Monitor:
         Rows to learn from, at the start of a series and after an event, before it is watched.
     memory : int, default=1000
         Rows over which level and spread are forgotten. A drift slower than this passes unnoticed.
+    quiet : int, default=0
+        Rows at the start of a series whose intervals are not judged: those of a series that begins from
+        nothing have not learnt yet how wide to be.
 
     Examples
     --------
@@ -86,10 +89,13 @@ class Monitor:
         false_alarms: float = 1 / 10_000,
         warm_up: int = 100,
         memory: int = 1000,
+        quiet: int = 0,
     ) -> None:
         _check(n_series, coverage, false_alarms, warm_up, memory)
+        if quiet < 0:
+            raise ConfigError(f"quiet must be a number of rows, 0 or more; got {quiet}.")
         self.n_series, self.coverage, self.false_alarms = n_series, coverage, false_alarms
-        self.warm_up, self.memory = warm_up, memory
+        self.warm_up, self.memory, self.quiet = warm_up, memory, quiet
         self.rows = 0  # seen so far
         share = false_alarms / (2 if coverage is None else 3)
         self._limit = threshold(share / 2)  # two sides
@@ -125,7 +131,7 @@ class Monitor:
         [('coverage lost', 7, -0.9)]
         """
         values = self._numbers(innovations, "innovations")
-        hits = None if covered is None else self._numbers(covered, "covered")
+        hits = None if covered is None or self.rows < self.quiet else self._numbers(covered, "covered")
         if hits is None:
             events = self._watch_innovations(values)
         elif self.coverage is None:
@@ -146,7 +152,9 @@ class Monitor:
         >>> Monitor(coverage=0.9).settings()
         {'coverage': 0.9, 'false_alarms': 0.0001, 'warm_up': 100, 'memory': 1000}
         """
-        names = ("coverage", "false_alarms", "warm_up", "memory")
+        names = ["coverage", "false_alarms", "warm_up", "memory"]
+        if self.quiet:  # earlier versions have no such setting, and read what does not need it
+            names.append("quiet")
         return {name: getattr(self, name) for name in names}
 
     def state(self) -> npt.NDArray[np.float64]:

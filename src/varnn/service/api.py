@@ -17,17 +17,18 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 import varnn
-from varnn.data.timestamps import timestamp
+from varnn.data.timestamps import seconds_since_1970, timestamp
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.service import reading
 from varnn.service.bodies import NotJson, answer_of, json_response, messages_of, object_of
-from varnn.service.errors import NotFound
+from varnn.service.errors import NotFound, refusal
 from varnn.service.following import followed
 from varnn.service.limits import charge
 from varnn.service.live_stream import LiveStream
 from varnn.service.openapi import document
 from varnn.service.score import over_all
 from varnn.service.service import Service
+from varnn.streaming.messages import LONGEST_NAME
 
 _NEEDED = {"predict": "x", "observe": "y", "step": "x"}
 _MOST_LISTED, _MOST_POINTS, _MOST_SPARK = 500, 20_000, 500
@@ -58,20 +59,22 @@ def _verb(verb: str) -> Callable[[Request], Any]:
         body = await request.body()
         messages, form = messages_of(body, request.headers.get("content-type", ""), limits.most_rows)
         charge(request.scope, len(messages))
-        refused = {place: why for place, one in enumerate(messages) if (why := _refusal(one, verb, field))}
+        refused = {
+            place: refusal(one, why)
+            for place, one in enumerate(messages)
+            if (why := _reason_to_refuse(one, verb, field))
+        }
         good = [one for place, one in enumerate(messages) if place not in refused]
         answers = []
         if good:
             answers = await asyncio.wrap_future(live.submit(good, pure=verb == "predict"))
         found = iter(answers)
-        return answer_of(
-            [{"error": refused[n]} if n in refused else next(found) for n in range(len(messages))], form
-        )
+        return answer_of([refused[n] if n in refused else next(found) for n in range(len(messages))], form)
 
     return answer
 
 
-def _refusal(message: Any, verb: str, field: str) -> str | None:
+def _reason_to_refuse(message: Any, verb: str, field: str) -> str | None:
     """Why a message cannot be one of this verb."""
     if isinstance(message, NotJson):
         return message.why
@@ -185,7 +188,7 @@ def _names(text: str) -> list[str]:
     if text == "~":
         return ["null"]
     names = [json.dumps(text)]
-    if text.removeprefix("-").isdecimal() and len(text) < 20:
+    if text.removeprefix("-").isdecimal() and len(text) <= LONGEST_NAME:
         names.append(str(int(text)))
     return names
 
@@ -306,8 +309,8 @@ async def put_snapshot(request: Request) -> Response:
     text = request.path_params["series"]
     known = [name for name in _names(text) if name in live.keeper.ids]
     name = known[0] if known else _names(text)[0]
-    if len(text) > 200:
-        raise DataError("a series' name has at most 200 characters.")
+    if len(text) > LONGEST_NAME:
+        raise DataError(f"a series' name has at most {LONGEST_NAME} characters; got {len(text)}.")
     await asyncio.wrap_future(live.call(lambda store: store.put(name, blob), writes=True))
     return json_response({"series": json.loads(name), "bytes": len(blob)})
 
@@ -412,10 +415,19 @@ def _seconds(text: str | None, name: str) -> float | None:
     try:
         value = float(text)
     except ValueError:
-        return float(timestamp(text.replace(" ", "+")).astype("int64")) / 1e6
+        return _time(text)
     if not math.isfinite(value):
         raise DataError(f"{name} must be a time, or seconds since 1970; got {text[:50]!r}.")
     return value
+
+
+def _time(text: str) -> float:
+    try:
+        return seconds_since_1970(timestamp(text))
+    except DataError:
+        if " " not in text:
+            raise
+    return seconds_since_1970(timestamp(text.replace(" ", "+")))  # what a plus is in a query, unless quoted
 
 
 _STREAM = "/v1/streams/{stream}"

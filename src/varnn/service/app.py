@@ -63,6 +63,9 @@ def application(
         routes=[*api.routes, Route("/metrics", scraped, methods=["GET"]), *sessions.routes, *pages],
         exception_handlers=_HANDLERS,
     )
+    app.router.redirect_slashes = (
+        False  # a path with a slash more is another one, and Host is not to be trusted
+    )
     app.state.service, app.state.limits, app.state.ending = service, limits, ending
     app.state.followers = 0
     service.on_commit = lambda stream, seconds: metrics.commits.observe(seconds, stream)
@@ -112,10 +115,11 @@ def _of_http(request: Request, error: Exception) -> Response:
     headers: dict[str, str] | None = None
     if isinstance(error, HTTPException):
         status, words, headers = error.status_code, error.detail, dict(error.headers or {})
+    path = request.scope["path"][:200]  # not request.url, which needs a Host that is one
     if status == 404:
-        words = f"there is no {request.url.path[:200]!r}. See /docs."
+        words = f"there is no {path!r}. See /docs."
     elif status == 405:
-        words = f"{request.method} is not what {request.url.path[:200]!r} takes. See /docs."
+        words = f"{request.method} is not what {path!r} takes. See /docs."
     return _refused(request, words, status, headers)
 
 

@@ -79,8 +79,9 @@ def answer_of(answers: list[dict[str, Any]], form: str) -> Response:
     if form == "list":
         return json_response(answers)
     answer = answers[0]
-    status = 200 if "error" not in answer else 503 if answer.get("damaged") else 422
-    return json_response(answer, status)
+    if "error" not in answer:
+        return json_response(answer)
+    return json_response(answer, 503 if answer.get("damaged") else 409 if "next" in answer else 422)
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -90,7 +91,8 @@ def json_response(value: Any, status: int = 200, headers: dict[str, str] | None 
 
 def object_of(body: bytes) -> dict[str, Any]:
     """Read a body that must be one object."""
-    [found] = messages_of(body, "application/json", 1).rows or [None]
-    if not isinstance(found, dict):
-        raise DataError("the body must be a JSON object.")
-    return found
+    found, form = messages_of(body, "application/json", 1)
+    if form != "one" or not isinstance(found[0], dict):
+        raise DataError("the body must be one JSON object.")
+    wanted: dict[str, Any] = found[0]
+    return wanted

@@ -1,31 +1,50 @@
-"""A client of a few lines, of the standard library alone: one connection, answers as plain values."""
+"""A client of the standard library alone: one connection, answers as plain values."""
 
 import http.client
 import json
+import shutil
 import ssl
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
+from datetime import date
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
-from varnn.errors import VarnnError
+from varnn.errors import ConfigError, VarnnError
 
 Message = Mapping[str, Any]
+Name = str | int | None
+_IDLE = 20.0  # seconds after which the server may be about to close a connection that nothing came over
 
 
 class ServiceRefused(VarnnError):  # noqa: N818 - what a service did
-    """What a service answered in place of what was asked; ``status`` is that of HTTP."""
+    """What a service answered in place of what was asked.
 
-    def __init__(self, status: int, words: str, after: float | None = None) -> None:
-        super().__init__(f"{status}: {words}")
-        self.status, self.after = status, after
+    Attributes
+    ----------
+    status : int
+        That of HTTP.
+    after : float or None
+        Seconds to wait before another try, where it said so.
+    answer : dict
+        All that it said; of a wrong ``seq`` it has ``next``, the one that is due.
+    """
+
+    def __init__(self, status: int, answer: dict[str, Any], after: float | None = None) -> None:
+        super().__init__(f"{status}: {answer.get('error', 'no reason was given')}")
+        self.status, self.answer, self.after = status, answer, after
 
 
 class Client:
     """A connection to a service.
 
-    It is for one thread at a time. A connection that was lost is made anew, and a request whose messages
-    all have keys, or that changes nothing, is sent once more by itself.
+    It is for one thread at a time. Messages are plain dicts, as the service has them; numbers may be those of
+    NumPy, and times datetimes. One message is answered by a dict, and :class:`ServiceRefused` is raised
+    where it was refused; several are answered by a list, where those that were refused have ``error``.
+
+    A connection that was lost is made anew, and a request that changes nothing, or whose messages all have
+    keys or numbers, is sent once more by itself. Any other may have been taken, or not.
 
     Parameters
     ----------
@@ -37,6 +56,9 @@ class Client:
         The stream to talk to; None for the only one there is.
     timeout : float, default=60.0
         Seconds to wait for an answer.
+    patience : float, default=0.0
+        Seconds to go on trying where the service is away, ends or has too much to do: for requests that may
+        be sent again. Others are sent again only where it said that they came too fast.
 
     Examples
     --------
@@ -54,26 +76,26 @@ class Client:
         stream: str | None = None,
         *,
         timeout: float = 60.0,
+        patience: float = 0.0,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"url must be one of HTTP, such as 'http://127.0.0.1:8000'; got {url!r}.")
+            raise ConfigError(f"url must be one of HTTP, such as 'http://127.0.0.1:8000'; got {url!r}.")
         self._host, self._port, self._is_safe = parts.hostname, parts.port, parts.scheme == "https"
-        self._base, self._timeout = parts.path.rstrip("/"), timeout
+        self._base, self._timeout, self._patience = parts.path.rstrip("/"), timeout, patience
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._connection: http.client.HTTPConnection | None = None
+        self._used = 0.0
         self._stream = stream
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection; another request opens one anew."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -82,11 +104,15 @@ class Client:
     def stream(self) -> str:
         """Name of the stream."""
         if self._stream is None:
-            names = [one["name"] for one in self.get("/v1/streams")]
+            names = [one["name"] for one in self.streams()]
             if len(names) != 1:
-                raise ServiceRefused(404, f"there are {len(names)} streams ({names[:5]}): name one.")
+                raise ConfigError(
+                    f"the service must have one stream, or stream= must name one; there are {names[:10]}."
+                )
             self._stream = names[0]
         return self._stream
+
+    # -- messages ------------------------------------------------------------------------------------
 
     def predict(self, rows: Message | Sequence[Message]) -> Any:
         """Predict rows as the next ones of their series; nothing changes."""
@@ -100,33 +126,62 @@ class Client:
         """Open the next row, with the label of the last one as ``last_y``; once answered it is on disk."""
         return self._said("step", messages)
 
+    # -- looking -------------------------------------------------------------------------------------
+
+    def streams(self) -> list[dict[str, Any]]:
+        """All streams."""
+        found: list[dict[str, Any]] = self.get("/v1/streams")
+        return found
+
+    def models(self) -> list[dict[str, Any]]:
+        """All models, and where they are used."""
+        found: list[dict[str, Any]] = self.get("/v1/models")
+        return found
+
+    def scores(self) -> dict[str, dict[str, Any]]:
+        """Scores of the champion and the challengers, by name, over all series."""
+        found: dict[str, dict[str, Any]] = self._object("GET", self._at(""))["scores"]
+        return found
+
     def series(self, **query: Any) -> dict[str, Any]:
         """List series: ``search``, ``sort``, ``limit``, ``offset``, ``spark``."""
-        found: dict[str, Any] = self.get(self._at("series", query))
+        return self._object("GET", self._at("/series", query))
+
+    def one(self, series: Name) -> dict[str, Any]:
+        """One series, with the weights of its experts and the rows that wait for labels."""
+        return self._object("GET", self._of(series))
+
+    def history(
+        self, series: Name, *, start: Any = None, end: Any = None, points: int = 2000
+    ) -> dict[str, Any]:
+        """Rows of a series; ``start`` and ``end`` are times, or seconds since 1970."""
+        query = {"from": start, "to": end, "points": points}
+        return self._object("GET", self._of(series, "/history", query))
+
+    def events(self, *series: Name, limit: int = 100) -> list[dict[str, Any]]:
+        """Events of the monitor, the latest first: of all series, or of one."""
+        query = {"series": _text(series[0]) if series else None, "limit": limit}
+        found: list[dict[str, Any]] = self.get(self._at("/events", query))
         return found
 
-    def history(self, series: str | int | None, **query: Any) -> dict[str, Any]:
-        """Rows of a series: ``start`` and ``to`` as times or seconds, ``points``."""
-        if "start" in query:
-            query["from"] = query.pop("start")
-        found: dict[str, Any] = self.get(self._at(f"series/{_in_path(series)}/history", query))
-        return found
+    def health(self) -> dict[str, Any]:
+        """How the service is."""
+        return self._object("GET", "/v1/health")
 
-    def events(self, **query: Any) -> list[dict[str, Any]]:
-        """Events of the monitor, the latest first."""
-        found: list[dict[str, Any]] = self.get(self._at("events", query))
-        return found
+    def follow(self, *series: Name) -> Iterator[tuple[str, Any]]:
+        """Follow rows and events as they come, over a connection of its own, until the service ends.
 
-    def follow(self, *series: str | int | None) -> Iterator[tuple[str, Any]]:
-        """Follow rows and events as they come: pairs of a kind and a list; for a connection of its own."""
-        query = [("series", "~" if one is None else one) for one in series]
+        Gives pairs of a kind (``"rows"``, ``"events"``, ``"lagging"``) and a list, or the number of rows
+        that were lost.
+        """
+        query = urlencode([("series", _text(one)) for one in series])
         headers = self._headers | {"Accept": "text/event-stream"}
         connection = self._made()
         try:
-            connection.request("GET", self._base + self._at("live") + "?" + urlencode(query), headers=headers)
+            connection.request("GET", f"{self._base}{self._at('/live')}?{query}", headers=headers)
             answer = connection.getresponse()
             if answer.status != 200:
-                raise _refusal(answer.status, answer.read(), answer.getheader("Retry-After"))
+                raise _refusal(answer, answer.read())
             kind = ""
             while line := answer.readline():
                 if line.startswith(b"event: "):
@@ -135,6 +190,72 @@ class Client:
                     yield kind, json.loads(line[6:])
         finally:
             connection.close()
+
+    # -- keeping -------------------------------------------------------------------------------------
+
+    def snapshot(self, series: Name) -> bytes:
+        """State of a series as bytes."""
+        found: bytes = self.get(self._of(series, "/snapshot"))
+        return found
+
+    def restore(self, series: Name, state: bytes) -> dict[str, Any]:
+        """Let a series go on from such bytes."""
+        return self._object("PUT", self._of(series, "/snapshot"), state, "application/octet-stream")
+
+    def forget(self, series: Name) -> dict[str, Any]:
+        """Forget a series, for good."""
+        return self._object("DELETE", self._of(series))
+
+    def backup(self, path: str | Path) -> Path:
+        """Write the whole state file, as it is now, to a place of this machine."""
+        connection = self._made()
+        try:
+            connection.request("POST", self._base + self._at("/backup"), headers=self._headers)
+            answer = connection.getresponse()
+            if answer.status != 200:
+                raise _refusal(answer, answer.read())
+            place = Path(path)
+            draft = place.with_name(place.name + ".part")
+            with draft.open("wb") as file:
+                shutil.copyfileobj(answer, file)
+                if answer.length:  # what was announced, and did not come
+                    raise http.client.IncompleteRead(b"", answer.length)
+            return draft.replace(place)
+        finally:
+            connection.close()
+
+    # -- models --------------------------------------------------------------------------------------
+
+    def add_model(self, name: str, path: str | Path) -> dict[str, Any]:
+        """Upload a .varnn file under a name."""
+        blob = Path(path).read_bytes()
+        return self._object("PUT", f"/v1/models/{_quoted(name)}", blob, "application/octet-stream")
+
+    def drop_model(self, name: str) -> None:
+        """Delete a model that no stream uses."""
+        self.request("DELETE", f"/v1/models/{_quoted(name)}")
+
+    def add_stream(self, name: str, champion: str) -> dict[str, Any]:
+        """Begin a stream that a model answers."""
+        return self._object("POST", "/v1/streams", _json({"name": name, "champion": champion}))
+
+    def retire(self) -> dict[str, Any]:
+        """Retire the stream; its file stays."""
+        return self._object("DELETE", self._at(""))
+
+    def add_challenger(self, model: str) -> dict[str, Any]:
+        """Let a model go along with the stream."""
+        return self._object("POST", self._at("/challengers"), _json({"model": model}))
+
+    def drop_challenger(self, model: str) -> dict[str, Any]:
+        """Let a challenger go."""
+        return self._object("DELETE", self._at(f"/challengers/{_quoted(model)}"))
+
+    def promote(self, model: str) -> dict[str, Any]:
+        """Let a challenger and the champion change places."""
+        return self._object("POST", self._at(f"/challengers/{_quoted(model)}/promote"))
+
+    # -- requests ------------------------------------------------------------------------------------
 
     def get(self, path: str) -> Any:
         """Ask for anything, by its path."""
@@ -145,39 +266,64 @@ class Client:
         method: str,
         path: str,
         body: bytes | None = None,
-        kind: str | None = None,
+        kind: str = "application/json",
         *,
         again: bool = False,
     ) -> Any:
-        """Send a request; ``again`` if it may be sent once more where the connection was lost."""
-        headers = dict(self._headers)
-        if body is not None:
-            headers["Content-Type"] = kind or "application/json"
-        for more in (again, False):
-            connection = self._connection = self._connection or self._made()
+        """Send a request; ``again`` if it may be sent once more where nobody knows what became of it."""
+        headers = self._headers if body is None else self._headers | {"Content-Type": kind}
+        ends, lost = time.monotonic() + self._patience, 0
+        while True:
+            wait = 0.0
             try:
-                connection.request(method, self._base + path, body, headers)
-                answer = connection.getresponse()
-                content = answer.read()
-                break
+                answer, content = self._once(method, path, body, headers)
             except (OSError, http.client.HTTPException):
                 self.close()
-                if not more:
+                lost += 1
+                wait = 0.0 if lost == 1 else 0.25
+                if not again or (lost > 1 and time.monotonic() + wait > ends):
                     raise
-        if answer.status >= 400:
-            raise _refusal(answer.status, content, answer.getheader("Retry-After"))
-        is_json = (answer.getheader("Content-Type") or "").startswith("application/json")
-        return json.loads(content) if is_json else content
+            else:
+                if answer.status < 400:
+                    is_json = (answer.getheader("Content-Type") or "").startswith("application/json")
+                    return json.loads(content) if is_json else content
+                refusal = _refusal(answer, content)
+                wait = refusal.after or 1.0
+                tried = answer.status == 429 or (again and answer.status in (503, 507))
+                if not tried or time.monotonic() + wait > ends:
+                    raise refusal
+            time.sleep(wait)
+
+    def _once(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        if time.monotonic() - self._used > _IDLE:
+            self.close()
+        connection = self._connection = self._connection or self._made()
+        connection.request(method, self._base + path, body, dict(headers))
+        answer = connection.getresponse()
+        content = answer.read()
+        self._used = time.monotonic()
+        return answer, content
 
     def _said(self, verb: str, messages: Message | Sequence[Message], *, again: bool = False) -> Any:
-        rows = [messages] if isinstance(messages, Mapping) else messages
-        again = again or all("key" in one or "seq" in one for one in rows)
-        body = json.dumps(messages if isinstance(messages, Mapping) else list(messages)).encode()
-        return self.request("POST", self._at(verb), body, again=again)
+        rows: list[Any] = [messages] if isinstance(messages, Mapping) else list(messages)
+        again = again or all("key" in one or "seq" in one for one in rows if isinstance(one, Mapping))
+        body = _json(rows[0] if isinstance(messages, Mapping) else rows)
+        return self.request("POST", self._at(f"/{verb}"), body, again=again)
+
+    def _object(
+        self, method: str, path: str, body: bytes | None = None, kind: str = "application/json"
+    ) -> dict[str, Any]:
+        found: dict[str, Any] = self.request(method, path, body, kind, again=method == "GET")
+        return found
 
     def _at(self, path: str, query: Mapping[str, Any] | None = None) -> str:
-        asked = "?" + urlencode(query) if query else ""
-        return f"/v1/streams/{quote(self.stream)}/{path}{asked}"
+        given = {name: _time(value) for name, value in (query or {}).items() if value is not None}
+        return f"/v1/streams/{_quoted(self.stream)}{path}{'?' + urlencode(given) if given else ''}"
+
+    def _of(self, series: Name, path: str = "", query: Mapping[str, Any] | None = None) -> str:
+        return self._at(f"/series/{_quoted(_text(series))}{path}", query)
 
     def _made(self) -> http.client.HTTPConnection:
         if self._is_safe:
@@ -186,13 +332,42 @@ class Client:
         return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
 
 
-def _in_path(series: str | int | None) -> str:
-    return "~" if series is None else quote(str(series), safe="")
+def _text(series: Name) -> str:
+    """A series' name as paths and queries have it."""
+    return "~" if series is None else str(series)
 
 
-def _refusal(status: int, content: bytes, after: str | None) -> ServiceRefused:
+def _quoted(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, default=_plain).encode()
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has in place of an array, a number or a time of Python or NumPy."""
+    told = _time(value)
+    if told is value:
+        if not hasattr(value, "tolist"):
+            raise TypeError(f"a message holds plain values, arrays and times; got a {type(value).__name__}.")
+        told = value.tolist()
+    return told
+
+
+def _time(value: Any) -> Any:
+    """A time as text; anything else as it is."""
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value) if type(value).__name__ == "datetime64" else value
+
+
+def _refusal(answer: http.client.HTTPResponse, content: bytes) -> ServiceRefused:
     try:
-        words = str(json.loads(content)["error"])
-    except (ValueError, KeyError, TypeError):
-        words = content[:200].decode(errors="replace")
-    return ServiceRefused(status, words, None if after is None else float(after))
+        told = json.loads(content)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        told = {"error": content[:200].decode(errors="replace")}
+    after = answer.getheader("Retry-After") or ""
+    return ServiceRefused(answer.status, told, float(after) if after.isdigit() else None)

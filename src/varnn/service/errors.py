@@ -1,6 +1,9 @@
 """What a service refuses for reasons of its own, each with the status that HTTP has for it."""
 
+from typing import Any
+
 from varnn.errors import VarnnError
+from varnn.streaming.messages import LONGEST_NAME
 
 
 class ServiceError(VarnnError):
@@ -33,3 +36,17 @@ class Closing(ServiceError):  # noqa: N818 - what is said of a service that ends
 
     status = 503
     after = 5
+
+
+def refusal(message: Any, why: str) -> dict[str, Any]:
+    """Answer to a message that is refused before its series is looked up, which it names where it can.
+
+    Examples
+    --------
+    >>> refusal({"series": "north"}, "it has no x.")
+    {'series': 'north', 'error': 'it has no x.'}
+    """
+    name = message.get("series") if isinstance(message, dict) else None
+    if type(name) not in (str, int) or len(str(name)) > LONGEST_NAME:
+        return {"error": why}
+    return {"series": name, "error": why}

@@ -11,9 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from varnn.data.timestamps import timestamp
+from varnn.data.timestamps import seconds_since_1970, timestamp
 from varnn.service import challenger
 from varnn.service.challenger import Challenger
 from varnn.service.said import Said
@@ -229,4 +227,4 @@ def _when(given: Any) -> tuple[float, str | None]:
     if given is None:
         return time.time(), None
     at = timestamp(given)
-    return float(at.astype("datetime64[us]").astype(np.int64)) / 1e6, str(at)
+    return seconds_since_1970(at), str(at)

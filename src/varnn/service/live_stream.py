@@ -21,16 +21,17 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from varnn.data.timestamps import timestamp
+from varnn.data.timestamps import seconds_since_1970, timestamp
 from varnn.errors import DataError, ModelFileError, OutputError, VarnnError
 from varnn.model.fitted import Fitted
 from varnn.service.challenger import Challenger
-from varnn.service.errors import Busy, Closing
+from varnn.service.errors import Busy, Closing, refusal
 from varnn.service.keeper import Keeper
 from varnn.streaming.row_store import RowStore
 from varnn.streaming.stream import Stream
 
 _GROUP = 2000  # messages in a transaction, about
+_COVERAGE: dict[str, Any] = {"quiet": 100}  # a series that begins from nothing is not in trouble
 _log = logging.getLogger("varnn.service")
 _Found = TypeVar("_Found")
 Follower = Callable[[list[dict[str, Any]], list[dict[str, Any]]], None]
@@ -152,7 +153,9 @@ class LiveStream:
             Challenger(one, fitted, self.inputs, late=settings.late, level=settings.level)
             for one, fitted in challengers
         ]
-        watch = None if not settings.watch else {} if self.level is None else {"coverage": self.level}
+        watch = (
+            None if not settings.watch else {} if self.level is None else _COVERAGE | {"coverage": self.level}
+        )
         self._store = RowStore(
             self.model,
             path,
@@ -173,6 +176,11 @@ class LiveStream:
     def n_series(self) -> int:
         """Series that are known."""
         return self._store.n_series
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether messages can be answered, and written."""
+        return self.is_warm.is_set() and self.trouble is None and self.damage is None
 
     @property
     def waiting(self) -> int:
@@ -240,9 +248,9 @@ class LiveStream:
             return store.answer(message)
         except ModelFileError as error:  # of what is on disk: other series may be whole
             self.damage = str(error)
-            return {"error": str(error), "damaged": True}
+            return refusal(message, str(error)) | {"damaged": True}
         except DataError as error:
-            return {"error": str(error)}
+            return refusal(message, str(error))
 
     def _check_future(self, message: Any) -> None:
         """Refuse a row from too far ahead: one wrong clock would make all later rows of a series stale."""
@@ -250,8 +258,7 @@ class LiveStream:
         if not ahead or given is None:
             return
         now = time.time()
-        seconds = float(timestamp(given).astype(np.int64)) / 1e6
-        if seconds > now + ahead:
+        if seconds_since_1970(timestamp(given)) > now + ahead:
             clock = np.datetime64(int(now), "s")
             raise DataError(
                 f"time {given!r} is more than {ahead:g} s ahead of this machine's clock ({clock} UTC). "

@@ -166,7 +166,7 @@ class Service:
         if live is None:
             if not self.is_open:
                 raise Closing("the service is ending. Try again in some seconds.")
-            raise NotFound(f"there is no stream {name!r}. There is: {_listed(sorted(self._streams))}.")
+            raise NotFound(f"there is no stream {name[:80]!r}. There is: {_listed(sorted(self._streams))}.")
         return live
 
     def serve(self, path: str | Path) -> LiveStream:

@@ -12,6 +12,14 @@ from varnn.streaming.kept import Known
 from varnn.streaming.messages import LONGEST_NAME
 
 
+class OutOfTurn(DataError):  # noqa: N818 - what is wrong with a message
+    """A message is not the next one of its series; ``due`` is the number of that."""
+
+    def __init__(self, words: str, due: int) -> None:
+        super().__init__(words)
+        self.due = due
+
+
 class Reply(NamedTuple):
     """An answer, and the text of it that is kept on disk, if one is."""
 
@@ -61,9 +69,10 @@ class Answered:
         else:
             text = self._by_number(known, seq)
             if text is None:
-                raise DataError(
+                raise OutOfTurn(
                     f"message {seq} of this series was answered before, and its answer is no longer kept; "
-                    f"the next one has seq {known.seq + 1}."
+                    f"the next one has seq {known.seq + 1}.",
+                    known.seq + 1,
                 )
         return None if text is None else Reply(read(text), text)
 
@@ -100,7 +109,9 @@ def check_next(coming: int, message: Mapping[str, Any]) -> None:
     """Refuse a message that is not the next one of its series."""
     seq = message.get("seq", coming)
     if seq not in (None, coming):
-        raise DataError(f"the next message of this series has seq {coming}; got {seq}. Go on from there.")
+        raise OutOfTurn(
+            f"the next message of this series has seq {coming}; got {seq}. Go on from there.", coming
+        )
 
 
 def _kept_key(field: str, key: Any) -> str:

@@ -111,7 +111,8 @@ def check_header(tensors: Tensors, header: Facts, fitted: Fitted, what: str) -> 
     checks.facts(header, {"answered": number(-_LARGE, _LARGE)}, all_there=False)
     if header["monitor"] is not None:
         checks.facts(header["monitor"], _MONITOR, "monitor: ")
-        if unknown := set(header["monitor"]) - set(_MONITOR):
+        checks.facts(header["monitor"], {"quiet": whole(0, 1 << 53)}, "monitor: ", all_there=False)
+        if unknown := set(header["monitor"]) - set(_MONITOR) - {"quiet"}:
             checks.fail(f"its monitor has {sorted(unknown)[0]!r}, which no monitor has")
     n_series = header["n_series"] or 1
     sizes = {"E": fitted.n_members, "w-1": fitted.window - 1, "n": n_series}

@@ -29,7 +29,7 @@ from typing import Any, Self
 from varnn.data.files import check_writable
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError, ModelFileError
-from varnn.streaming._answered import Answered, Reply, check_next
+from varnn.streaming._answered import Answered, OutOfTurn, Reply, check_next
 from varnn.streaming._cell import Guard
 from varnn.streaming._journal import Journal
 from varnn.streaming._taken_over import take_over
@@ -287,6 +287,8 @@ class Store:
             raise
         except (ValueError, OverflowError) as error:  # our own errors about data, and numbers without end
             answer["error"] = str(error)[:LONGEST_ERROR]
+            if self._in_rows and isinstance(error, OutOfTurn):
+                answer["next"] = error.due
             return Reply(answer)
         if known is None:
             known = self._numbered(name)

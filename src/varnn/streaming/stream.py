@@ -312,7 +312,8 @@ class Stream:
         coverage : float or None, default=None
             Level of intervals, such as 0.9, to watch the coverage of; they need not be asked for.
         settings
-            Those of :class:`~varnn.monitoring.monitor.Monitor`: ``false_alarms``, ``warm_up``, ``memory``.
+            Those of :class:`~varnn.monitoring.monitor.Monitor`: ``false_alarms``, ``warm_up``, ``memory``,
+            ``quiet``.
 
         Examples
         --------
