@@ -47,10 +47,11 @@ def served(folder: Path, *models: Path) -> Iterator[str]:
     )
     try:
         assert process.stderr is not None
-        said = process.stderr.readline()
-        found = re.search(r"http://[0-9.:]+", said)
-        assert found, said
-        yield found[0]
+        said = []  # a first start may say that it compiles
+        while not (found := re.search(r"dashboard (http://[0-9.:]+)", said[-1] if said else "")):
+            said.append(process.stderr.readline())
+            assert said[-1], "".join(said)
+        yield found[1]
     finally:
         process.terminate()
         process.communicate(timeout=20)
