@@ -393,7 +393,7 @@ async def is_ready(request: Request) -> Response:
     wrong = [
         live.name for live in service.streams() if live.trouble or live.damage or not live.is_warm.is_set()
     ]
-    if not service.is_open or wrong:
+    if not service.is_open or request.app.state.ending() or wrong:
         return Response(f"not ready: {', '.join(wrong) or 'ending'}", 503, media_type="text/plain")
     return Response("ok", media_type="text/plain")
 
