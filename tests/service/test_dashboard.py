@@ -47,7 +47,7 @@ def served(folder: Path, *models: Path) -> Iterator[str]:
     )
     try:
         assert process.stderr is not None
-        said = []  # a first start may say that it compiles
+        said: list[str] = []  # a first start may say that it compiles
         while not (found := re.search(r"dashboard (http://[0-9.:]+)", said[-1] if said else "")):
             said.append(process.stderr.readline())
             assert said[-1], "".join(said)
