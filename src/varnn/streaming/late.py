@@ -208,8 +208,9 @@ class LateLabels:
             given, when = _next_row(live, x, time)
             innovation = self.observe(y)
             live._advance(given, when, levels)  # which nothing can be wrong with by now
+            answer = live._answer(levels, several=several)  # before rows are done again, without bounds
             self._opened()
-            return innovation, live._answer(levels, several=several)
+            return innovation, answer
 
     def label(self, row: int, y: Any) -> Any:
         """Take in the label of a row that waits, or of the open one.
