@@ -37,7 +37,7 @@ _PART = 1 << 18  # bytes of a file that are sent at a time
 _MOST_LISTED, _MOST_POINTS, _MOST_SPARK = 500, 20_000, 500
 _SORTS: dict[str, Callable[[Any, float | None], Any]] = {
     "trouble": lambda one, level: (-one.trouble(level), one.name),
-    "name": lambda one, level: one.name,
+    "name": lambda one, level: str(json.loads(one.name)).lower(),
     "recent": lambda one, level: (-one.at if one.at == one.at else math.inf, one.name),
 }
 
