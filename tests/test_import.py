@@ -35,6 +35,11 @@ def test_a_stream_needs_neither_torch_nor_scikit_learn() -> None:
     assert loaded.strip() == "set()"
 
 
+def test_a_stream_and_its_service_start_without_scipys_statistics() -> None:
+    code = "import sys, varnn.service.service, varnn.cli.stream; print('scipy.stats' in sys.modules)"
+    assert run(code).strip() == "False"
+
+
 def test_public_names_are_there() -> None:
     for name in varnn.__all__:
         assert getattr(varnn, name) is not None

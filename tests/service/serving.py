@@ -120,6 +120,8 @@ def served(
     with Service(folder, settings) as service:
         for one in models:
             service.serve(one)
+        for live in service.streams():
+            assert live.is_warm.wait(300)
         found = Served(service, limits=limits)
         try:
             yield found

@@ -110,7 +110,7 @@ class Challenger:
         except (ValueError, OverflowError):
             if "x" in message:
                 self.left_series += 1
-                self._leave(series)
+                self.leave(series)
             return None  # a label of a row it was not there for is no matter
         if taken.opened is not None and taken.prediction is not None:
             self._said.keep(series, taken.opened, (taken.prediction, taken.lower, taken.upper))
@@ -121,7 +121,8 @@ class Challenger:
         by_name = x if isinstance(x, dict) else dict(zip(self._inputs, x, strict=False))
         return {name: value for name, value in by_name.items() if name in self._known}
 
-    def _leave(self, series: int) -> None:
+    def leave(self, series: int) -> None:
+        """Leave a series, to join it again with its next row."""
         self.left(series)
         self._joined.pop(series, None)
         self._dropped.add(series)
@@ -175,7 +176,7 @@ class Challenger:
         if (blob is None and state is not None and state.entry >= joined) or (
             blob is not None and (state is None or entry != state.entry)
         ):
-            self._leave(series)  # messages went by without it, of a file that another command went on with
+            self.leave(series)  # messages went by without it, of a file that another command went on with
             return
         self._window = ANY_WINDOW
         if blob is not None:

@@ -5,7 +5,7 @@ import json
 import shutil
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, Self
@@ -168,7 +168,7 @@ class Client:
         """How the service is."""
         return self._object("GET", "/v1/health")
 
-    def follow(self, *series: Name) -> Iterator[tuple[str, Any]]:
+    def follow(self, *series: Name) -> Generator[tuple[str, Any], None, None]:
         """Follow rows and events as they come, over a connection of its own, until the service ends.
 
         Gives pairs of a kind (``"rows"``, ``"events"``, ``"lagging"``) and a list, or the number of rows

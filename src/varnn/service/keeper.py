@@ -65,6 +65,7 @@ class Keeper(Companion):
         self._events: list[tuple[Any, ...]] = []
         self._touched: set[int] = set()
         self._cuts: dict[int, int] = {}
+        self._undone: dict[int, int] = {}  # rows from which on history is not that of the series any more
         self._rows: list[dict[str, Any]] = []  # to be told
         self._noticed: list[dict[str, Any]] = []
 
@@ -158,6 +159,9 @@ class Keeper(Companion):
 
     def write(self, database: sqlite3.Connection, states: Sequence[State]) -> None:
         """Write the group."""
+        for table in ("history", "challenges"):
+            query = f"DELETE FROM {table} WHERE series = ? AND row >= ?"
+            database.executemany(query, self._undone.items())
         database.executemany("INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._opened)
         database.executemany("UPDATE history SET y = ? WHERE series = ? AND row = ?", self._labels)
         for event, told in zip(self._events, self._noticed, strict=True):
@@ -210,6 +214,24 @@ class Keeper(Companion):
         self._said.left(known.id)
         for one in self.challengers:
             one.left(known.id)
+
+    def put(self, name: str, known: Known, rows: int) -> None:
+        """Go on with a series from where it was put: what came after that never was."""
+        series = known.id
+        summary = self.summaries[series]
+        if self._database is not None:
+            query = "SELECT at, prediction, lower, upper FROM history WHERE series = ? AND row = ?"
+            last = self._database.execute(query, (series, rows - 1)).fetchone()
+            query = (
+                "SELECT row, y FROM history WHERE series = ? AND row < ? AND y IS NOT NULL "
+                "ORDER BY row DESC LIMIT 1"
+            )
+            summary.go_back(rows, last, self._database.execute(query, (series, rows)).fetchone())
+        self._touched.add(series)
+        self._undone[series] = rows
+        self._said.left(series)
+        for one in self.challengers:
+            one.leave(series)
 
     def drop(self, database: sqlite3.Connection, known: Known) -> None:
         """Delete all that is kept of a series."""

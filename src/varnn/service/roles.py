@@ -2,11 +2,14 @@
 
 import json
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 from varnn.errors import ModelFileError, OutputError
+from varnn.service.score import Score
+from varnn.service.summary import Summary
 
 
 class Roles(NamedTuple):
@@ -48,11 +51,20 @@ def write_roles(path: Path, champion: str, challengers: tuple[str, ...]) -> None
                 database.execute(f"DELETE FROM {table} WHERE model NOT IN ({marks})", challengers)
 
 
-def promote(path: Path, challenger: str, fingerprint: str) -> Roles:
-    """Let a challenger and the champion change places, each with its states, in one step.
+def promote(path: Path, challenger: str, fingerprint: str, begun: Callable[[bytes], bytes]) -> Roles:
+    """Let a challenger and the champion change places, each with its states and scores, in one step.
 
-    The file must have been closed by its store, so that every state is in it. A series that the challenger
-    has not joined begins anew with it.
+    Parameters
+    ----------
+    path : Path
+        The state file, which must have been closed by its store, with every state in it
+        (`RowStore.checkpoint`).
+    challenger : str
+        Name of the challenger.
+    fingerprint : str
+        That of the model.
+    begun : callable
+        Gives a state of the challenger's for a series that it has not joined, from one of the champion's.
     """
     roles = read_roles(path)
     champion = str(roles.champion)
@@ -60,12 +72,20 @@ def promote(path: Path, challenger: str, fingerprint: str) -> Roles:
     with closing(_opened(path)) as database, database:
         database.execute("BEGIN IMMEDIATE")
         database.execute("CREATE TEMP TABLE was AS SELECT scope, entry, state FROM states")
+        scores = dict(
+            database.execute("SELECT series, score FROM challengers WHERE model = ?", (challenger,))
+        )
         database.execute("DELETE FROM states")
         database.execute(
             "INSERT INTO states SELECT series, entry, state FROM challengers "
             "WHERE model = ? AND state IS NOT NULL",
             (challenger,),
         )
+        missing = "SELECT scope FROM was WHERE scope NOT IN (SELECT scope FROM states)"
+        for (scope,) in database.execute(missing).fetchall():
+            query = "SELECT entry, state FROM was WHERE scope = ?"
+            entry, state = database.execute(query, (scope,)).fetchone()
+            database.execute("INSERT INTO states VALUES (?, ?, ?)", (scope, entry, begun(state)))
         database.execute("DELETE FROM journal")
         database.execute("DELETE FROM challengers WHERE model = ?", (challenger,))
         database.execute("DELETE FROM challenges WHERE model = ?", (challenger,))
@@ -75,9 +95,21 @@ def promote(path: Path, challenger: str, fingerprint: str) -> Roles:
             (champion,),
         )
         database.execute("DROP TABLE was")
+        _change_scores(database, champion, scores)
         database.execute("UPDATE facts SET value = ? WHERE name = 'model'", (fingerprint,))
         _put(database, challenger, (*others, champion))
     return Roles(challenger, (*others, champion), fingerprint)
+
+
+def _change_scores(database: sqlite3.Connection, champion: str, scores: dict[int, bytes | None]) -> None:
+    """Let summaries have the scores of who answers from here on, and the former champion keep its own."""
+    for series, numbers, alarms in database.execute("SELECT * FROM summaries").fetchall():
+        summary, packed = Summary.unpacked("", numbers, alarms), scores.get(series)
+        query = "UPDATE challengers SET score = ? WHERE model = ? AND series = ?"
+        database.execute(query, (summary.score.packed(), champion, series))
+        summary.score = Score() if packed is None else Score.unpacked(packed)
+        query = "UPDATE summaries SET numbers = ?, alarms = ? WHERE series = ?"
+        database.execute(query, (*summary.packed(), series))
 
 
 def _put(database: sqlite3.Connection, champion: str, challengers: tuple[str, ...]) -> None:

@@ -59,6 +59,13 @@ class Summary:
         self.row, self.at = row, at
         self.prediction, self.lower, self.upper = map(_number, (prediction, lower, upper))
 
+    def go_back(self, rows: int, last: tuple[Any, ...] | None, labelled: tuple[int, float] | None) -> None:
+        """Go on after so many rows: the last one as history has it, if it does, and the last label."""
+        self.open(rows - 1, *(last or (math.nan, None, None, None)))
+        self.y_row, self.y = labelled or (-1, math.nan)
+        self.alarms = [row for row in self.alarms if row < rows]
+        self.score.last_row, self.score.last_y = -2.0, math.nan  # no row before the next one is known to it
+
     def label(self, row: int, y: float) -> None:
         """Hear of a label."""
         if row >= self.y_row:

@@ -168,6 +168,12 @@ class Journal:
             found += [Entry(scope, last - len(texts) + n, text) for n, text in enumerate(texts, start=1)]
         return state, found
 
+    def behind(self) -> list[str]:
+        """Names of the series that were told something since their state was kept."""
+        with self.explained():
+            query = "SELECT name FROM series WHERE id IN (SELECT scope FROM journal) ORDER BY id"
+            return [name for (name,) in self._database.execute(query)]
+
     @property
     def database(self) -> sqlite3.Connection:
         """The file, for who keeps something beside (`varnn.streaming.companion`)."""

@@ -40,6 +40,9 @@ class Companion:
     def came_back(self, name: str, known: Known, state: State | None, entries: Sequence[Entry]) -> None:
         """Hear of a series that is in memory again: its state on disk, and its messages since."""
 
+    def put(self, name: str, known: Known, rows: int) -> None:
+        """Hear of a series that goes on from a state it was given, with so many rows behind it."""
+
     def drop(self, database: sqlite3.Connection, known: Known) -> None:
         """Delete what it keeps of a series, which is to be forgotten."""
 

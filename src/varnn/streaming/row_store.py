@@ -1,5 +1,6 @@
 """A store whose rows are numbered: labels may come late, and others keep what they need beside it."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from varnn.streaming.rows import Taken, check_rows, peeked, respond_in_rows
 from varnn.streaming.store import DUE, LONGEST_ERROR, Store
 
 ANY_WINDOW = 1 << 40  # rows: of a label that was taken, it is known that it was not too late
+_AT_ONCE = 500  # series whose states are brought up to date in one transaction
 
 
 class RowStore(Store):
@@ -111,12 +113,16 @@ class RowStore(Store):
                 self.n_series, self._last_id = self._journal.size, self._journal.last_id
 
     def checkpoint(self) -> None:
-        """Write the states of all series that are in memory."""
+        """Bring the states of all series on disk up to date, also of those that are not in memory."""
         with self._guard:
-            for name, known in self._series.items():
-                self._since[known.id] = DUE
-                self._group.series[name] = known
             self._commit()
+            names = [] if self._journal is None else self._journal.behind()
+            for first in range(0, len(names), _AT_ONCE):
+                for name in names[first : first + _AT_ONCE]:
+                    self._look_up(name)
+                    known = self._group.series[name] = self._series[name]
+                    self._since[known.id] = DUE
+                self._commit()
 
     def stream(self, name: str) -> LateLabels | None:
         """The stream of a series, by its name as JSON, from disk if need be; None if there is none."""
@@ -128,10 +134,15 @@ class RowStore(Store):
         with self._guard:
             self._commit()
             live = self._restored(state)
-            known = self._look_up(name) or self._numbered(name)
+            known = self._look_up(name)
+            if known is None:
+                self._check_room(json.loads(name))
+                known = self._numbered(name)
+            known = Known(known.id, known.seq + 1)
             self.streams[name] = live
-            self._series[name] = self._group.series[name] = Known(known.id, known.seq + 1)
+            self._series[name] = self._group.series[name] = known
             self._since[known.id] = DUE
+            self._companion.put(name, known, live.row + (live.open_row is not None))
 
     def forget(self, name: str) -> bool:
         """Forget a series, by its name as JSON, for good; tell whether there was one."""
