@@ -66,8 +66,6 @@ class Service:
             ) from None
         check_writable(self.folder / "service")
         self._lock = Lock(self.folder / "service", "Give another --data folder.")
-        for path in (*self._streams_at.glob(".backup-*.part"), *self._models_at.glob(".*.part")):
-            path.unlink()  # of a process that was killed
         self._changing = RLock()  # of models and roles, which are changed by one at a time
         self._fitted: dict[str, Fitted] = {}
         self._streams: dict[str, LiveStream] = {}
