@@ -87,6 +87,8 @@ def test_home_assistant_is_told_once_in_retained_messages(broker: Broker, folder
     with connected(broker, folder), Ear(broker, "varnn/+/+/prediction") as ear:
         for number in range(3):
             ear.say("varnn/house/kitchen/step", row(number, y=1.0))
+        ear.say("varnn/house/nobody/predict", row(0))  # no row, and so no series
+        ear.wait_for("varnn/house/nobody/prediction")
         state = ear.wait_for("varnn/house/kitchen/prediction", 3)
     with Ear(broker, "homeassistant/#") as late:
         wait_until(lambda: len(late.heard) == 5)
@@ -261,12 +263,14 @@ def test_a_message_that_was_taken_is_known_by_its_key_or_its_time(broker: Broker
             ("observe", {"y": 1.0, "time": row(0)["time"]}),
             ("step", {"x": [0.1, 0.2], "key": "second"}),
             ("observe", {"y": 2.0, "for": "second"}),
+            ("step", {"x": [0.1, 0.2], "key": "third"}),
+            ("observe", {"y": 2.0, "row": 2, "time": "2026-11-16T12:00"}),
         ]
         for _ in range(2):
             for action, message in said:
                 ear.say(f"varnn/house/a/{action}", message)
-        answers = ear.wait_for("varnn/house/a/prediction", 8)
-        assert answers[:4] == answers[4:]
+        answers = ear.wait_for("varnn/house/a/prediction", 12)
+        assert answers[:6] == answers[6:]
         assert not ear.of("varnn/house/a/error")
 
 

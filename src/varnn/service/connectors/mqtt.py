@@ -29,14 +29,14 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from varnn.errors import DataError
 from varnn.service.connectors._patience import ask
 from varnn.service.connectors.home_assistant import announcements
+from varnn.service.connectors.payloads import ACTIONS, message_of
 from varnn.service.connectors.settings import MqttSettings
 from varnn.service.connectors.topics import name_of_level
 from varnn.service.errors import NotFound
 from varnn.service.service import Service
-from varnn.streaming.json_text import read, write
+from varnn.streaming.json_text import write
 
 _log = logging.getLogger(__name__)
-_ACTIONS = ("step", "observe", "predict")
 _IN_FLIGHT = 500  # messages that the broker sends before the first of them is acknowledged
 _LARGEST = 1_000_000  # bytes of a message
 _KEPT_FOR = 0xFFFFFFFF  # seconds that the broker keeps the session of a service that is away: for ever
@@ -157,7 +157,7 @@ class MqttConnector:
             self._session += 1
         _log.info("connected to the MQTT broker %s", self._settings.host)
         options = SubscribeOptions(qos=1, retainHandling=SubscribeOptions.RETAIN_DO_NOT_SEND)
-        client.subscribe([(f"{self._settings.prefix}/+/+/{one}", options) for one in _ACTIONS])
+        client.subscribe([(f"{self._settings.prefix}/+/+/{one}", options) for one in ACTIONS])
 
     def _on_subscribe(
         self, _client: paho.Client, _data: object, _number: int, reasons: Any, _properties: Properties | None
@@ -230,7 +230,7 @@ class MqttConnector:
         levels = delivery.topic.removeprefix(f"{self._settings.prefix}/").split("/")
         try:
             stream, series = name_of_level(levels[0]), name_of_level(levels[1])
-            message = _message(delivery.payload, levels[2])
+            message = message_of(delivery.payload, levels[2])
         except (DataError, UnicodeDecodeError) as error:
             self._send(delivery, {"error": str(error)})
             return None
@@ -246,7 +246,7 @@ class MqttConnector:
             return False
         for one, answer in zip(group, answers, strict=True):
             self._send(one.delivery, answer)
-            if self._settings.discovery and "prediction" in answer:
+            if self._settings.discovery and "prediction" in answer and not pure:
                 self._announce(one, answer)
         return True
 
@@ -307,22 +307,3 @@ def _properties(kind: int, **values: Any) -> Properties:
     for name, value in values.items():
         setattr(properties, name, value)
     return properties
-
-
-def _message(payload: bytes, action: str) -> dict[str, Any]:
-    """Message that a payload is, with a key where its time can be one."""
-    try:
-        message = read(payload)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"a payload must be JSON: {str(error)[:200]}") from None
-    needed = "y" if action == "observe" else "x"
-    if not isinstance(message, dict) or needed not in message:
-        raise DataError(f"a payload of .../{action} must be an object with {needed!r}.")
-    if "series" in message:
-        raise DataError("the topic names the series: a payload must not have 'series'.")
-    if action == "predict" or "key" in message or "seq" in message:
-        return message
-    if "x" in message:
-        return message | {"key": message["time"]} if isinstance(message.get("time"), str) else message
-    row = message.get("for", message.pop("time", None))
-    return message if row is None else message | {"for": row, "key": f"y {row}"}
