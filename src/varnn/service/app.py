@@ -105,7 +105,7 @@ def _of_service(request: Request, error: Exception) -> Response:
 def _of_library(request: Request, error: Exception) -> Response:
     if isinstance(error, OutputError):
         return _refused(request, str(error), 507, {"Retry-After": "5"})
-    uploaded = request.method in ("PUT", "POST")
+    uploaded = request.method == "PUT"  # what is wrong with other files is no fault of who asks
     status = 422 if not isinstance(error, ModelFileError) or uploaded else 503
     return _refused(request, str(error), status)
 

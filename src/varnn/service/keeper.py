@@ -27,8 +27,9 @@ TABLES = """
         kind TEXT, began INTEGER, size REAL);
     CREATE INDEX IF NOT EXISTS events_of ON events (series, id);
     CREATE TABLE IF NOT EXISTS summaries (series INTEGER PRIMARY KEY, numbers BLOB, alarms TEXT);
+    CREATE TABLE IF NOT EXISTS begins (series INTEGER PRIMARY KEY, row INTEGER NOT NULL);
 """
-_PRUNED_EVERY = 256  # rows of a series between two cuts of its history
+_PRUNED_EVERY = 256  # rows of a series between two cuts of its history, at most
 _MOST_EVENTS = 100_000
 
 Told = Callable[[list[dict[str, Any]], list[dict[str, Any]]], None]
@@ -53,7 +54,7 @@ class Keeper(Companion):
         self.challengers: list[Challenger] = []
         self.summaries: dict[int, Summary] = {}  # of all series, also of those on disk
         self.ids: dict[str, int] = {}  # numbers of all series by their names as JSON
-        self._most_rows, self._most_in_all, self._tell = most_rows, most_in_all, tell
+        self._late, self._most_rows, self._most_in_all, self._tell = late, most_rows, most_in_all, tell
         self._said = Said("SELECT prediction, lower, upper FROM history WHERE series = ? AND row = ?", late)
         self._database: sqlite3.Connection | None = None
         self._clean()
@@ -64,7 +65,8 @@ class Keeper(Companion):
         self._labels: list[tuple[Any, ...]] = []
         self._events: list[tuple[Any, ...]] = []
         self._touched: set[int] = set()
-        self._cuts: dict[int, int] = {}
+        self._cuts: dict[int, int] = {}  # series, and the first row to be kept
+        self._replaced: dict[int, int] = {}  # series, and the first row that is no more
         self._rows: list[dict[str, Any]] = []  # to be told
         self._noticed: list[dict[str, Any]] = []
 
@@ -85,6 +87,24 @@ class Keeper(Companion):
             known = numbers is not None  # not of what another command has written
             self.summaries[series] = Summary.unpacked(name, numbers, alarms) if known else Summary(name)
             self.ids[name] = series
+
+    def first_row(self, known: Known) -> int:
+        """Number of the row with which a champion came that had not gone along with a series before."""
+        if self._database is None:
+            return 0
+        query = "SELECT row FROM begins WHERE series = ?"
+        found = self._database.execute(query, (known.id,)).fetchone()
+        return 0 if found is None else int(found[0])
+
+    def replaced(self, name: str, known: Known, row: int) -> None:
+        """Forget the rows that are no more; challengers join anew."""
+        series, summary = known.id, self.summaries[known.id]
+        self._touched.add(series)
+        self._replaced[series] = row
+        self._said.left(series)
+        summary.go_on(row)
+        for one in self.challengers:
+            one.replaced(series)
 
     def begun(self, name: str, known: Known) -> None:
         """Begin a summary."""
@@ -122,8 +142,9 @@ class Keeper(Companion):
             row["y"] = y
             self._count(series, summary, int(opened or 0), y)
         self._rows.append(row)
-        if opened and opened % _PRUNED_EVERY == 0:
-            self._cuts[series] = opened - self._kept
+        kept = self._kept
+        if opened and opened % max(1, min(_PRUNED_EVERY, kept // 4)) == 0:
+            self._cuts[series] = opened - kept
         return row
 
     def _label(self, series: int, summary: Summary, row: int, taken: Taken) -> dict[str, Any]:
@@ -153,11 +174,15 @@ class Keeper(Companion):
 
     @property
     def _kept(self) -> int:
-        """Rows of history that are kept of a series."""
-        return max(1, min(self._most_rows, self._most_in_all // max(1, len(self.summaries))))
+        """Rows of history that are kept of a series: those whose labels may come still, at least."""
+        share = self._most_in_all // max(1, len(self.summaries))
+        return max(self._late + 1, min(self._most_rows, share))
 
     def write(self, database: sqlite3.Connection, states: Sequence[State]) -> None:
         """Write the group."""
+        for table in ("history", "events", "challenges"):
+            query = f"DELETE FROM {table} WHERE series = ? AND row >= ?"
+            database.executemany(query, self._replaced.items())
         database.executemany("INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._opened)
         database.executemany("UPDATE history SET y = ? WHERE series = ? AND row = ?", self._labels)
         for event, told in zip(self._events, self._noticed, strict=True):
@@ -213,7 +238,7 @@ class Keeper(Companion):
 
     def drop(self, database: sqlite3.Connection, known: Known) -> None:
         """Delete all that is kept of a series."""
-        for table in ("history", "events", "summaries", "challengers", "challenges"):
+        for table in ("history", "events", "summaries", "begins", "challengers", "challenges"):
             database.execute(f"DELETE FROM {table} WHERE series = ?", (known.id,))
         summary = self.summaries.pop(known.id, None)
         if summary is not None:

@@ -16,6 +16,7 @@ from varnn.errors import ModelFileError
 
 COLUMNS = ("row", "at", "time", "y", "prediction", "lower", "upper")
 _MOST_EVENTS = 1000
+_PAGES = 1000  # of a backup that are copied at once
 
 
 def history(
@@ -61,14 +62,23 @@ def history(
 def history_csv(
     path: Path, series: int, *, start: float | None = None, end: float | None = None
 ) -> Iterator[str]:
-    """All rows of a range as the lines of a CSV file, some at a time."""
-    with closing(_opened(path)) as database:
-        yield ",".join(COLUMNS) + "\r\n"
-        cursor = database.execute(*_query(series, start, end))
-        while rows := cursor.fetchmany(1000):
-            text = io.StringIO()
-            csv.writer(text).writerows(rows)
-            yield text.getvalue()
+    """All rows of a range as the lines of a CSV file, some at a time.
+
+    Each part is a query of its own: one that goes on while a slow caller reads would keep SQLite from
+    emptying its log, which then grows and grows.
+    """
+    yield ",".join(COLUMNS) + "\r\n"
+    query, values = _query(series, start, end)
+    query, last = query.replace("ORDER BY", "AND row > ? ORDER BY") + " LIMIT 1000", -1
+    while True:
+        with closing(_opened(path)) as database:
+            rows = _asked(path, database, query, (*values, last))
+        if not rows:
+            return
+        last = rows[-1][0]
+        text = io.StringIO()
+        csv.writer(text).writerows(rows)
+        yield text.getvalue()
 
 
 def events(path: Path, *, series: int | None = None, limit: int = 100) -> list[dict[str, Any]]:
@@ -95,7 +105,11 @@ def sparks(path: Path, series: list[int], points: int) -> dict[int, list[float |
 def backup(path: Path, place: Path) -> None:
     """Copy a state file while it is in use: as it is at one moment."""
     with closing(_opened(path)) as database, closing(sqlite3.connect(place)) as copy:
-        database.backup(copy, pages=1000)
+        # One look for all of it: SQLite begins anew whenever another connection has written meanwhile.
+        database.execute("BEGIN")
+        database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        database.backup(copy, pages=_PAGES)
+        database.rollback()
         # A copy is one file: what lies beside a journal belongs to who has it open.
         copy.execute("PRAGMA journal_mode = DELETE")
 

@@ -59,6 +59,15 @@ class Summary:
         self.row, self.at = row, at
         self.prediction, self.lower, self.upper = map(_number, (prediction, lower, upper))
 
+    def go_on(self, row: int) -> None:
+        """Hear that the series goes on from another state, with this row as the next one."""
+        self.row, self.alarms = row - 1, [one for one in self.alarms if one < row]
+        if self.y_row >= row:
+            self.y, self.y_row = math.nan, -1
+        self.score.cut_off()
+        if self.event is not None and self.event["row"] >= row:
+            self.event = None
+
     def label(self, row: int, y: float) -> None:
         """Hear of a label."""
         if row >= self.y_row:

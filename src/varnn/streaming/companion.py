@@ -25,6 +25,13 @@ class Companion:
     def begun(self, name: str, known: Known) -> None:
         """Hear of a series that is here for the first time."""
 
+    def first_row(self, known: Known) -> int:
+        """Number of the row that a series without a state begins with."""
+        return 0
+
+    def replaced(self, name: str, known: Known, row: int) -> None:
+        """Hear of a series that goes on from another state, with this row as the next one."""
+
     def took(self, name: str, known: Known, message: Mapping[str, Any], taken: Taken) -> None:
         """Hear of a message that was taken, as the series' ``known.seq``-th."""
 
