@@ -55,7 +55,7 @@ class Served:
     """A service that answers on a port; ``client`` talks to it, and ``log`` has what it logged."""
 
     def __init__(
-        self, service: Service, *, limits: Limits | None = None, tokens: Tokens | None = None
+        self, service: Service, *, limits: Limits | None = None, tokens: Tokens | None = None, port: int = 0
     ) -> None:
         self.service, self._log = service, io.BytesIO()
         log = Log(self._log)
@@ -67,7 +67,7 @@ class Served:
             log=log,
             ending=lambda: self._server.should_exit,
         )
-        config = uvicorn.Config(self.app, port=0, lifespan="off", log_config=None, access_log=False)
+        config = uvicorn.Config(self.app, port=port, lifespan="off", log_config=None, access_log=False)
         config.timeout_graceful_shutdown = 5
         self._server = uvicorn.Server(config)
         self._thread = Thread(target=self._server.run, daemon=True)
@@ -114,13 +114,19 @@ class Served:
 
 @contextmanager
 def served(
-    folder: Path, *models: Path, settings: StreamSettings | None = None, limits: Limits | None = None
+    folder: Path,
+    *models: Path,
+    settings: StreamSettings | None = None,
+    limits: Limits | None = None,
+    port: int = 0,
 ) -> Iterator[Served]:
     """Serve model files from a folder; nothing may go wrong inside meanwhile."""
     with Service(folder, settings) as service:
         for one in models:
             service.serve(one)
-        found = Served(service, limits=limits)
+        for live in service.streams():
+            assert live.is_warm.wait(300)
+        found = Served(service, limits=limits, port=port)
         try:
             yield found
         finally:

@@ -1,6 +1,7 @@
 """The MQTT connector against a real broker: answers, announcements, and what survives a kill or a restart."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -206,24 +207,17 @@ def test_a_broker_that_is_not_there_yet_is_waited_for(broker: Broker, folder: Pa
             ear.wait_for("varnn/house/a/prediction")
 
 
-SERVER = """
-import sys, threading
-from varnn.service.connectors.mqtt import MqttConnector
-from varnn.service.connectors.settings import MqttSettings
-from varnn.service.service import Service
-
-MqttConnector(Service(sys.argv[1]), MqttSettings(host="127.0.0.1", port=int(sys.argv[2]))).start()
-threading.Event().wait()
-"""
+COMMAND = [sys.executable, "-c", "from varnn.cli.app import main; main()", "serve", "--port", "0"]
 
 
 def test_after_a_kill_every_message_counts_once(broker: Broker, folder: Path, model: Path) -> None:
     """Killed again and again while it works; numbers must be those of a service that nothing happened to."""
     rounds, each = 4, 100
-    command = [sys.executable, "-c", SERVER, str(folder), str(broker.port)]
-    with Ear(broker, "varnn/house/a/#") as ear:
+    command = [*COMMAND, "--data", str(folder), "--mqtt", f"mqtt://127.0.0.1:{broker.port}"]
+    with Ear(broker, "varnn/house/a/#", "varnn/status") as ear:
         for one in range(rounds):
-            with subprocess.Popen(command) as server:
+            end = signal.SIGKILL if one < rounds - 1 else signal.SIGTERM
+            with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
                 try:
                     if one == 0:  # from then on the broker keeps what is said to it
                         wait_for_service(broker)
@@ -233,7 +227,9 @@ def test_after_a_kill_every_message_counts_once(broker: Broker, folder: Path, mo
                     goal = one * each + each // 3 if one < rounds - 1 else rounds * each
                     wait_until(partial(has_answers, ear, goal))
                 finally:
-                    server.send_signal(signal.SIGKILL)
+                    server.send_signal(end)
+            assert server.returncode == (0 if end == signal.SIGTERM else -end)
+        wait_until(lambda: ear.of("varnn/status")[-1].payload == b"offline")
         found = answered(ear)
         assert not ear.of("varnn/house/a/error")
     assert sorted(found) == list(range(1, rounds * each + 1))
@@ -319,6 +315,47 @@ def test_settings_as_one_text(tmp_path: Path) -> None:
 def test_settings_that_cannot_be_are_refused(url: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         MqttSettings.from_url(url)
+
+
+def test_a_broker_may_want_a_password_and_speak_tls(
+    tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tools = [shutil.which("openssl"), shutil.which("mosquitto_passwd")]
+    if None in tools:
+        pytest.skip("openssl or mosquitto_passwd is not installed")
+    key, certificate, users = (str(tmp_path / name) for name in ("key.pem", "cert.pem", "users"))
+    made = ["-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "2"]
+    named = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run(["openssl", "req", "-x509", *made, *named], check=True, capture_output=True)
+    subprocess.run(["mosquitto_passwd", "-b", "-c", users, "me", "s3cret"], check=True, capture_output=True)
+    place = tmp_path / "broker"
+    place.mkdir()
+    settings = [
+        "allow_anonymous false",
+        f"password_file {users}",
+        f"certfile {certificate}",
+        f"keyfile {key}",
+    ]
+    broker = Broker(place, *settings)
+    broker.start()
+    right, wrong = tmp_path / "right", tmp_path / "wrong"
+    right.write_text("s3cret\n")
+    wrong.write_text("guess\n")
+    url = f"mqtts://me@127.0.0.1:{broker.port}?ca_file={certificate}"
+    try:
+        with Service(folder) as service:
+            for password, said in ((right, "connected to"), (wrong, "refuses us: Not authorized")):
+                connector = MqttConnector(service, MqttSettings.from_url(url, password))
+                with caplog.at_level("INFO"):
+                    connector.start()
+                    wait_until(partial(is_logged, caplog, said))
+                connector.close()
+    finally:
+        broker.stop()
+
+
+def is_logged(caplog: pytest.LogCaptureFixture, words: str) -> bool:
+    return any(words in record.getMessage() for record in list(caplog.records))
 
 
 def test_a_password_needs_a_user_and_its_file(tmp_path: Path) -> None:

@@ -289,6 +289,25 @@ def test_a_step_does_both_or_neither(kind: str, x: Any, options: dict[str, Any],
         assert str(error.value) == str(expected.value)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_step_has_its_bounds_where_a_row_that_waited_becomes_too_old(way: Way) -> None:
+    rows = later("default", 12, trouble=False)
+    with way():
+        late, beside = (LateLabels(Stream(fitted("default")), 3) for _ in range(2))
+        for one in (late, beside):
+            for row in range(4):  # and rows 0 to 2 wait
+                one.predict(rows.x[row, 0], interval=[0.9])
+        for row in range(4, 12):
+            innovation, stepped = late.step(float(rows.y[row - 1, 0]), rows.x[row, 0], interval=[0.9])
+            assert innovation == beside.observe(float(rows.y[row - 1, 0]))
+            apart = beside.predict(rows.x[row, 0], interval=[0.9])
+            assert stepped.prediction == apart.prediction
+            assert (stepped.lower.tolist(), stepped.upper.tolist()) == (
+                apart.lower.tolist(),
+                apart.upper.tolist(),
+            )
+
+
 def test_only_single_streams_have_late_labels() -> None:
     with pytest.raises(ConfigError, match="one series"):
         LateLabels(Stream(fitted("default"), 2), 3)

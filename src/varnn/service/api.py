@@ -4,16 +4,16 @@ import asyncio
 import json
 import math
 import os
+import secrets
 import shutil
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from starlette.background import BackgroundTask
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 import varnn
@@ -28,13 +28,16 @@ from varnn.service.live_stream import LiveStream
 from varnn.service.openapi import document
 from varnn.service.score import over_all
 from varnn.service.service import Service
+from varnn.service.summary import Summary
+from varnn.streaming.late import LateLabels
 from varnn.streaming.messages import LONGEST_NAME
 
 _NEEDED = {"predict": "x", "observe": "y", "step": "x"}
+_PART = 1 << 18  # bytes of a file that are sent at a time
 _MOST_LISTED, _MOST_POINTS, _MOST_SPARK = 500, 20_000, 500
 _SORTS: dict[str, Callable[[Any, float | None], Any]] = {
     "trouble": lambda one, level: (-one.trouble(level), one.name),
-    "name": lambda one, level: one.name,
+    "name": lambda one, level: str(json.loads(one.name)).lower(),
     "recent": lambda one, level: (-one.at if one.at == one.at else math.inf, one.name),
 }
 
@@ -159,18 +162,28 @@ async def promote(request: Request) -> Response:
 async def backup(request: Request) -> Response:
     """The state file as it is now."""
     live = _live(request)
-    handle, name = tempfile.mkstemp(prefix=".backup-", suffix=".part", dir=live.path.parent)
-    os.close(handle)
-    place = Path(name)
+    file = await asyncio.to_thread(_copied, live.path)
+    headers = {
+        "Content-Disposition": f'attachment; filename="{live.name}.state"',
+        "Content-Length": str(os.fstat(file.fileno()).st_size),
+    }
+    return StreamingResponse(_parts(file), media_type="application/vnd.sqlite3", headers=headers)
+
+
+def _copied(path: Path) -> IO[bytes]:
+    """Copy a state file, and give the copy, which has no name any more: it is gone with who reads it."""
+    place = path.with_name(f".{path.stem}-{secrets.token_hex(8)}.part")
     try:
-        await asyncio.to_thread(reading.backup, live.path, place)
-    except BaseException:
+        reading.backup(path, place)
+        return place.open("rb")
+    finally:
         place.unlink(missing_ok=True)
-        raise
-    done = BackgroundTask(place.unlink, missing_ok=True)
-    return FileResponse(
-        place, filename=f"{live.name}.state", media_type="application/vnd.sqlite3", background=done
-    )
+
+
+def _parts(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while part := file.read(_PART):
+            yield part
 
 
 async def live_events(request: Request) -> Response:
@@ -238,7 +251,7 @@ async def one_series(request: Request) -> Response:
     """One series, with the weights of its experts."""
     live = _live(request)
     name, number = _series(request, live)
-    told = live.keeper.summaries[number].told(live.level)
+    told = live.keeper.summaries.get(number, Summary(name)).told(live.level)
     told["weights"], told["waiting"] = await asyncio.wrap_future(
         live.call(lambda store: _inside(store.stream(name)))
     )
@@ -249,7 +262,7 @@ async def one_series(request: Request) -> Response:
     return json_response(told | {"scores": scores})
 
 
-def _inside(late: Any) -> tuple[dict[str, float], list[int]]:
+def _inside(late: LateLabels | None) -> tuple[dict[str, float], list[int]]:
     if late is None:
         return {}, []
     try:
@@ -296,11 +309,14 @@ async def snapshot(request: Request) -> Response:
     """State of a series as bytes."""
     live = _live(request)
     name, _ = _series(request, live)
-    found = await asyncio.wrap_future(live.call(lambda store: store.stream(name)))
-    if found is None:
+    blob = await asyncio.wrap_future(live.call(lambda store: _packed(store.stream(name))))
+    if blob is None:
         raise NotFound(f"stream {live.name!r} has no series {name}.")
-    blob = await asyncio.wrap_future(live.call(lambda store: found.snapshot()))
     return Response(blob, media_type="application/octet-stream")
+
+
+def _packed(late: LateLabels | None) -> bytes | None:
+    return None if late is None else late.snapshot()
 
 
 async def put_snapshot(request: Request) -> Response:
@@ -321,16 +337,17 @@ async def put_snapshot(request: Request) -> Response:
 async def list_models(request: Request) -> Response:
     """All models."""
     service = _service(request)
-    return json_response(
-        await asyncio.to_thread(lambda: [_described(service, name) for name in service.model_names()])
-    )
+    return json_response(await asyncio.to_thread(lambda: list(_described(service))))
 
 
-def _described(service: Service, name: str) -> dict[str, Any]:
-    try:
-        return service.describe_model(name)
-    except ModelFileError as error:  # one file that is damaged does not hide the others
-        return {"name": name, "error": str(error)}
+def _described(service: Service) -> Iterator[dict[str, Any]]:
+    for name in service.model_names():
+        try:
+            yield service.describe_model(name)
+        except ModelFileError as error:  # one file that is damaged does not hide the others
+            yield {"name": name, "error": str(error)}
+        except NotFound:  # it was deleted just now
+            continue
 
 
 async def put_model(request: Request) -> Response:
@@ -374,7 +391,11 @@ async def health(request: Request) -> Response:
 
 def _size(path: Path) -> int:
     beside = path.with_name(path.name + "-wal")
-    return sum(one.stat().st_size for one in (path, beside) if one.exists())
+    size = 0
+    for one in (path, beside):
+        with suppress(FileNotFoundError):  # between two of its lives
+            size += one.stat().st_size
+    return size
 
 
 async def openapi(request: Request) -> Response:
@@ -390,10 +411,8 @@ async def is_alive(request: Request) -> Response:
 async def is_ready(request: Request) -> Response:
     """Whether messages are taken, and can be written."""
     service = _service(request)
-    wrong = [
-        live.name for live in service.streams() if live.trouble or live.damage or not live.is_warm.is_set()
-    ]
-    if not service.is_open or wrong:
+    wrong = [live.name for live in service.streams() if not live.is_ready]
+    if not service.is_open or request.app.state.ending() or wrong:
         return Response(f"not ready: {', '.join(wrong) or 'ending'}", 503, media_type="text/plain")
     return Response("ok", media_type="text/plain")
 

@@ -105,9 +105,9 @@ def _of_service(request: Request, error: Exception) -> Response:
 def _of_library(request: Request, error: Exception) -> Response:
     if isinstance(error, OutputError):
         return _refused(request, str(error), 507, {"Retry-After": "5"})
-    uploaded = request.method == "PUT"  # what is wrong with other files is no fault of who asks
-    status = 422 if not isinstance(error, ModelFileError) or uploaded else 503
-    return _refused(request, str(error), status)
+    # Of what was sent, or of what is on disk.
+    is_ours = isinstance(error, ModelFileError) and request.method != "PUT"
+    return _refused(request, str(error), 503 if is_ours else 422)
 
 
 def _of_http(request: Request, error: Exception) -> Response:

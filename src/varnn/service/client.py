@@ -5,7 +5,7 @@ import json
 import shutil
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, Self
@@ -168,7 +168,7 @@ class Client:
         """How the service is."""
         return self._object("GET", "/v1/health")
 
-    def follow(self, *series: Name) -> Iterator[tuple[str, Any]]:
+    def follow(self, *series: Name) -> Generator[tuple[str, Any], None, None]:
         """Follow rows and events as they come, over a connection of its own, until the service ends.
 
         Gives pairs of a kind (``"rows"``, ``"events"``, ``"lagging"``) and a list, or the number of rows
@@ -216,11 +216,14 @@ class Client:
                 raise _refusal(answer, answer.read())
             place = Path(path)
             draft = place.with_name(place.name + ".part")
-            with draft.open("wb") as file:
-                shutil.copyfileobj(answer, file)
+            try:
+                with draft.open("wb") as file:
+                    shutil.copyfileobj(answer, file)
                 if answer.length:  # what was announced, and did not come
                     raise http.client.IncompleteRead(b"", answer.length)
-            return draft.replace(place)
+                return draft.replace(place)
+            finally:
+                draft.unlink(missing_ok=True)
         finally:
             connection.close()
 

@@ -35,9 +35,9 @@ class _Following:
         if self._wanted:
             rows = [one for one in rows if json.dumps(one["series"]) in self._wanted]
             events = [one for one in events if json.dumps(one["series"]) in self._wanted]
-        self.lost += max(0, len(self.rows) + len(rows) - _MOST_WAITING)
-        self.rows.extend(rows)  # a deque takes and gives in one step each, of any thread
-        self.events.extend(events)
+        for waiting, new in ((self.rows, rows), (self.events, events)):
+            self.lost += max(0, len(waiting) + len(new) - _MOST_WAITING)
+            waiting.extend(new)  # a deque takes and gives in one step each, of any thread
 
 
 async def followed(request: Request, live: LiveStream, wanted: set[str]) -> Response:
@@ -46,6 +46,8 @@ async def followed(request: Request, live: LiveStream, wanted: set[str]) -> Resp
     if state.followers >= state.limits.followers:
         raise Busy(f"{state.limits.followers} followers are here, and that is the limit. Try again later.")
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    if request.method == "HEAD":  # what follows has no end to wait for
+        return Response(media_type="text/event-stream", headers=headers)
     return StreamingResponse(
         _sent(request, live, _Following(wanted)), media_type="text/event-stream", headers=headers
     )
@@ -58,7 +60,7 @@ async def _sent(request: Request, live: LiveStream, following: _Following) -> As
     try:
         yield b"retry: 2000\n\n: here\n\n"
         quiet = 0.0
-        while not state.ending():
+        while not state.ending() and state.service.has_stream(live.name):
             await asyncio.sleep(_EVERY)
             quiet += _EVERY
             for name, waiting in (("rows", following.rows), ("events", following.events)):

@@ -27,7 +27,6 @@ TABLES = """
         kind TEXT, began INTEGER, size REAL);
     CREATE INDEX IF NOT EXISTS events_of ON events (series, id);
     CREATE TABLE IF NOT EXISTS summaries (series INTEGER PRIMARY KEY, numbers BLOB, alarms TEXT);
-    CREATE TABLE IF NOT EXISTS begins (series INTEGER PRIMARY KEY, row INTEGER NOT NULL);
 """
 _PRUNED_EVERY = 256  # rows of a series between two cuts of its history, at most
 _MOST_EVENTS = 100_000
@@ -66,7 +65,7 @@ class Keeper(Companion):
         self._events: list[tuple[Any, ...]] = []
         self._touched: set[int] = set()
         self._cuts: dict[int, int] = {}  # series, and the first row to be kept
-        self._replaced: dict[int, int] = {}  # series, and the first row that is no more
+        self._undone: dict[int, int] = {}  # rows from which on history is not that of the series any more
         self._rows: list[dict[str, Any]] = []  # to be told
         self._noticed: list[dict[str, Any]] = []
 
@@ -87,24 +86,6 @@ class Keeper(Companion):
             known = numbers is not None  # not of what another command has written
             self.summaries[series] = Summary.unpacked(name, numbers, alarms) if known else Summary(name)
             self.ids[name] = series
-
-    def first_row(self, known: Known) -> int:
-        """Number of the row with which a champion came that had not gone along with a series before."""
-        if self._database is None:
-            return 0
-        query = "SELECT row FROM begins WHERE series = ?"
-        found = self._database.execute(query, (known.id,)).fetchone()
-        return 0 if found is None else int(found[0])
-
-    def replaced(self, name: str, known: Known, row: int) -> None:
-        """Forget the rows that are no more; challengers join anew."""
-        series, summary = known.id, self.summaries[known.id]
-        self._touched.add(series)
-        self._replaced[series] = row
-        self._said.left(series)
-        summary.go_on(row)
-        for one in self.challengers:
-            one.replaced(series)
 
     def begun(self, name: str, known: Known) -> None:
         """Begin a summary."""
@@ -182,7 +163,7 @@ class Keeper(Companion):
         """Write the group."""
         for table in ("history", "events", "challenges"):
             query = f"DELETE FROM {table} WHERE series = ? AND row >= ?"
-            database.executemany(query, self._replaced.items())
+            database.executemany(query, self._undone.items())
         database.executemany("INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._opened)
         database.executemany("UPDATE history SET y = ? WHERE series = ? AND row = ?", self._labels)
         for event, told in zip(self._events, self._noticed, strict=True):
@@ -236,9 +217,27 @@ class Keeper(Companion):
         for one in self.challengers:
             one.left(known.id)
 
+    def put(self, name: str, known: Known, rows: int) -> None:
+        """Go on with a series from where it was put: what came after that never was."""
+        series = known.id
+        summary = self.summaries[series]
+        if self._database is not None:
+            query = "SELECT at, prediction, lower, upper FROM history WHERE series = ? AND row = ?"
+            last = self._database.execute(query, (series, rows - 1)).fetchone()
+            query = (
+                "SELECT row, y FROM history WHERE series = ? AND row < ? AND y IS NOT NULL "
+                "ORDER BY row DESC LIMIT 1"
+            )
+            summary.go_back(rows, last, self._database.execute(query, (series, rows)).fetchone())
+        self._touched.add(series)
+        self._undone[series] = rows
+        self._said.left(series)
+        for one in self.challengers:
+            one.replaced(series)
+
     def drop(self, database: sqlite3.Connection, known: Known) -> None:
         """Delete all that is kept of a series."""
-        for table in ("history", "events", "summaries", "begins", "challengers", "challenges"):
+        for table in ("history", "events", "summaries", "challengers", "challenges"):
             database.execute(f"DELETE FROM {table} WHERE series = ?", (known.id,))
         summary = self.summaries.pop(known.id, None)
         if summary is not None:

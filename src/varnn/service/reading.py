@@ -4,7 +4,7 @@ import csv
 import io
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from varnn._types import IntArray
-from varnn.errors import ModelFileError
+from varnn.errors import ModelFileError, OutputError
 
 COLUMNS = ("row", "at", "time", "y", "prediction", "lower", "upper")
 _MOST_EVENTS = 1000
-_PAGES = 1000  # of a backup that are copied at once
+_ROWS_AT_ONCE = 1000  # of a CSV file
 
 
 def history(
@@ -36,8 +36,8 @@ def history(
         Rows given at most; where there are more, those with the lowest and the highest label and prediction
         of each stretch are, so that no peak is lost.
     """
-    with closing(_opened(path)) as database:
-        rows = _asked(path, database, *_query(series, start, end))
+    with _opened(path) as database:
+        rows = database.execute(*_query(series, start, end)).fetchall()
         picked = thinned(rows, points)
         columns = {name: [row[place] for row in picked] for place, name in enumerate(COLUMNS)}
         challengers: dict[str, dict[str, list[Any]]] = {}
@@ -47,7 +47,7 @@ def history(
                 "challengers) AND series = ? AND row BETWEEN ? AND ?"
             )
             found: dict[str, dict[int, float]] = {}
-            for model, row, value in _asked(path, database, query, (series, picked[0][0], picked[-1][0])):
+            for model, row, value in database.execute(query, (series, picked[0][0], picked[-1][0])):
                 found.setdefault(model, {})[row] = value
             for model, values in found.items():
                 challengers[model] = {"prediction": [values.get(row) for row in columns["row"]]}
@@ -62,23 +62,17 @@ def history(
 def history_csv(
     path: Path, series: int, *, start: float | None = None, end: float | None = None
 ) -> Iterator[str]:
-    """All rows of a range as the lines of a CSV file, some at a time.
-
-    Each part is a query of its own: one that goes on while a slow caller reads would keep SQLite from
-    emptying its log, which then grows and grows.
-    """
-    yield ",".join(COLUMNS) + "\r\n"
-    query, values = _query(series, start, end)
-    query, last = query.replace("ORDER BY", "AND row > ? ORDER BY") + " LIMIT 1000", -1
-    while True:
-        with closing(_opened(path)) as database:
-            rows = _asked(path, database, query, (*values, last))
-        if not rows:
-            return
-        last = rows[-1][0]
-        text = io.StringIO()
-        csv.writer(text).writerows(rows)
-        yield text.getvalue()
+    """All rows of a range as the lines of a CSV file, some at a time."""
+    with _opened(path) as database:
+        yield ",".join(COLUMNS) + "\r\n"
+        query, values = _query(series, start, end, "AND row > ?", "LIMIT ?")
+        last = -1
+        # Not by one query: while that is read the file beside cannot be taken in, and a reader may be slow.
+        while rows := database.execute(query, (*values, last, _ROWS_AT_ONCE)).fetchall():
+            text = io.StringIO()
+            csv.writer(text).writerows(rows)
+            yield text.getvalue()
+            last = rows[-1][0]
 
 
 def events(path: Path, *, series: int | None = None, limit: int = 100) -> list[dict[str, Any]]:
@@ -89,8 +83,8 @@ def events(path: Path, *, series: int | None = None, limit: int = 100) -> list[d
         "FROM events JOIN series ON series.id = events.series "
         f"{where} ORDER BY events.id DESC LIMIT ?"
     )
-    with closing(_opened(path)) as database:
-        rows = _asked(path, database, query, (*values, max(1, min(limit, _MOST_EVENTS))))
+    with _opened(path) as database:
+        rows = database.execute(query, (*values, max(1, min(limit, _MOST_EVENTS)))).fetchall()
     names = ("id", "name", "row", "at", "kind", "began", "size")
     return [dict(zip(names, row, strict=True)) for row in rows]
 
@@ -98,20 +92,26 @@ def events(path: Path, *, series: int | None = None, limit: int = 100) -> list[d
 def sparks(path: Path, series: list[int], points: int) -> dict[int, list[float | None]]:
     """The last labels of some series, the oldest first."""
     query = "SELECT y FROM history WHERE series = ? AND y IS NOT NULL ORDER BY row DESC LIMIT ?"
-    with closing(_opened(path)) as database:
-        return {one: [y for (y,) in reversed(_asked(path, database, query, (one, points)))] for one in series}
+    with _opened(path) as database:
+        return {
+            one: [y for (y,) in reversed(database.execute(query, (one, points)).fetchall())] for one in series
+        }
 
 
 def backup(path: Path, place: Path) -> None:
     """Copy a state file while it is in use: as it is at one moment."""
-    with closing(_opened(path)) as database, closing(sqlite3.connect(place)) as copy:
-        # One look for all of it: SQLite begins anew whenever another connection has written meanwhile.
-        database.execute("BEGIN")
-        database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        database.backup(copy, pages=_PAGES)
-        database.rollback()
-        # A copy is one file: what lies beside a journal belongs to who has it open.
-        copy.execute("PRAGMA journal_mode = DELETE")
+    with _opened(path) as database:
+        try:
+            with closing(sqlite3.connect(place)) as copy:
+                # In one go: of a copy in several, each that finds something new would begin anew.
+                database.backup(copy)
+                # A copy is one file: what lies beside a journal belongs to who has it open.
+                copy.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.OperationalError as error:
+            place.unlink(missing_ok=True)
+            raise OutputError(
+                f"{str(place)!r} cannot be written: {error}. Make room, and try again."
+            ) from None
 
 
 def thinned(rows: list[Any], points: int) -> list[Any]:
@@ -137,24 +137,26 @@ def thinned(rows: list[Any], points: int) -> list[Any]:
     return [rows[place] for place in np.unique(np.concatenate(chosen)).tolist()]
 
 
-def _query(series: int, start: float | None, end: float | None) -> tuple[str, tuple[Any, ...]]:
+def _query(
+    series: int, start: float | None, end: float | None, more: str = "", limit: str = ""
+) -> tuple[str, tuple[Any, ...]]:
     query = f"SELECT {', '.join(COLUMNS)} FROM history WHERE series = ?"
     values: list[Any] = [series]
     for bound, sign in ((start, ">="), (end, "<=")):
         if bound is not None:
             query += f" AND at {sign} ?"
             values.append(bound)
-    return f"{query} ORDER BY row", tuple(values)
+    return f"{query} {more} ORDER BY row {limit}", tuple(values)
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(
-        f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0, check_same_thread=False
-    )
-
-
-def _asked(path: Path, database: sqlite3.Connection, query: str, values: tuple[Any, ...]) -> list[Any]:
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a file to read it, and turn what SQLite says into what this library says."""
+    place = f"{path.resolve().as_uri()}?mode=ro"
     try:
-        return database.execute(query, values).fetchall()
+        with closing(sqlite3.connect(place, uri=True, timeout=5.0, check_same_thread=False)) as database:
+            yield database
     except sqlite3.DatabaseError as error:
-        raise ModelFileError(f"{str(path)!r} cannot be read: {error}. Restore it from a copy.") from None
+        raise ModelFileError(
+            f"{path.name!r} cannot be read: {error}. If it is there, restore it from a backup."
+        ) from None

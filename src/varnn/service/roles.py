@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -50,11 +50,20 @@ def write_roles(path: Path, champion: str, challengers: tuple[str, ...]) -> None
                 database.execute(f"DELETE FROM {table} WHERE model NOT IN ({marks})", challengers)
 
 
-def promote(path: Path, challenger: str, fingerprint: str) -> Roles:
+def promote(path: Path, challenger: str, fingerprint: str, begun: Callable[[bytes], bytes]) -> Roles:
     """Let a challenger and the champion change places, each with its states and scores, in one step.
 
-    The file must have been closed by its store, so that every state is in it, and no message is left that is
-    not. A series that the challenger has not joined begins anew with it, at the row that is next.
+    Parameters
+    ----------
+    path : Path
+        The state file, which must have been closed by its store, with every state in it
+        (`RowStore.checkpoint`).
+    challenger : str
+        Name of the challenger.
+    fingerprint : str
+        That of the model.
+    begun : callable
+        Gives a state of the challenger's for a series that it has not joined, from one of the champion's.
     """
     roles = read_roles(path)
     champion = str(roles.champion)
@@ -62,19 +71,21 @@ def promote(path: Path, challenger: str, fingerprint: str) -> Roles:
     with _changing(path) as database:
         if database.execute("SELECT count(*) FROM journal").fetchone() != (0,):
             raise ModelFileError(f"{str(path)!r} holds messages that are in no state yet. Try again.")
-        scores = _swapped_scores(database, challenger)
         database.execute("CREATE TEMP TABLE was AS SELECT scope, entry, state FROM states")
+        scores = dict(
+            database.execute("SELECT series, score FROM challengers WHERE model = ?", (challenger,))
+        )
         database.execute("DELETE FROM states")
         database.execute(
             "INSERT INTO states SELECT series, entry, state FROM challengers "
             "WHERE model = ? AND state IS NOT NULL",
             (challenger,),
         )
-        database.execute("DELETE FROM begins")
-        database.executemany(
-            "INSERT INTO begins SELECT ?1, ?2 WHERE ?1 NOT IN (SELECT scope FROM states)",
-            ((one, Summary.unpacked("null", numbers, "[[], null]").row + 1) for one, numbers in scores.rows),
-        )
+        missing = "SELECT scope FROM was WHERE scope NOT IN (SELECT scope FROM states)"
+        for (scope,) in database.execute(missing).fetchall():
+            query = "SELECT entry, state FROM was WHERE scope = ?"
+            entry, state = database.execute(query, (scope,)).fetchone()
+            database.execute("INSERT INTO states VALUES (?, ?, ?)", (scope, entry, begun(state)))
         database.execute("DELETE FROM challengers WHERE model = ?", (challenger,))
         database.execute("DELETE FROM challenges WHERE model = ?", (challenger,))
         database.execute(
@@ -83,36 +94,21 @@ def promote(path: Path, challenger: str, fingerprint: str) -> Roles:
             (champion,),
         )
         database.execute("DROP TABLE was")
-        database.executemany("UPDATE summaries SET numbers = ? WHERE series = ?", scores.summaries)
-        database.executemany(
-            "UPDATE challengers SET score = ? WHERE series = ? AND model = ?",
-            ((score, series, champion) for score, series in scores.challenger),
-        )
+        _change_scores(database, champion, scores)
         database.execute("UPDATE facts SET value = ? WHERE name = 'model'", (fingerprint,))
         _put(database, challenger, (*others, champion))
     return Roles(challenger, (*others, champion), fingerprint)
 
 
-class _Scores(NamedTuple):
-    """What is kept of each series' scores, once two models have changed places."""
-
-    rows: list[tuple[int, bytes]]  # series and their summaries as they were
-    summaries: list[tuple[bytes, int]]
-    challenger: list[tuple[bytes, int]]  # of the one that was champion
-
-
-def _swapped_scores(database: sqlite3.Connection, challenger: str) -> _Scores:
-    """Put the challenger's scores into summaries, and those of summaries beside."""
-    rows = database.execute("SELECT series, numbers FROM summaries").fetchall()
-    query = "SELECT series, score FROM challengers WHERE model = ? AND score IS NOT NULL"
-    scores = dict(database.execute(query, (challenger,)).fetchall())
-    summaries, before = [], []
-    for series, numbers in rows:
-        summary = Summary.unpacked("null", numbers, "[[], null]")
-        before.append((summary.score.packed(), series))
-        summary.score = Score.unpacked(scores[series]) if series in scores else Score()
-        summaries.append((summary.packed()[0], series))
-    return _Scores(rows, summaries, before)
+def _change_scores(database: sqlite3.Connection, champion: str, scores: dict[int, bytes | None]) -> None:
+    """Let summaries have the scores of who answers from here on, and the former champion keep its own."""
+    for series, numbers, alarms in database.execute("SELECT * FROM summaries").fetchall():
+        summary, packed = Summary.unpacked("", numbers, alarms), scores.get(series)
+        query = "UPDATE challengers SET score = ? WHERE model = ? AND series = ?"
+        database.execute(query, (summary.score.packed(), champion, series))
+        summary.score = Score() if packed is None else Score.unpacked(packed)
+        query = "UPDATE summaries SET numbers = ?, alarms = ? WHERE series = ?"
+        database.execute(query, (*summary.packed(), series))
 
 
 def _put(database: sqlite3.Connection, champion: str, challengers: tuple[str, ...]) -> None:

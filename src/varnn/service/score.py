@@ -128,8 +128,9 @@ def over_all(scores: list[Score]) -> dict[str, Any]:
     True
     """
     total = Score()
-    for name in ("rows", "weight", "square", "absolute", "held_weight", "held", "width"):
-        setattr(total, name, sum(getattr(one, name) for one in scores))
+    for name in _FIELDS:
+        if not name.startswith("last"):
+            setattr(total, name, sum(getattr(one, name) for one in scores))
     told = total.told()
     # Skills are ratios, so that series of other units can be put together; the middle one says most.
     skills = sorted(skill for one in scores if (skill := one.skill) is not None)

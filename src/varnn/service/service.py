@@ -10,12 +10,16 @@ from typing import Any, Self
 
 from varnn.data.files import check_writable, write_atomically
 from varnn.data.locks import Lock
-from varnn.errors import ConfigError, ModelFileError, OutputError
+from varnn.errors import ConfigError, DataError, ModelFileError, OutputError, VarnnError
 from varnn.model.fitted import Fitted
 from varnn.persistence import model_file
+from varnn.service import reading
 from varnn.service.errors import Closing, Conflict, NotFound
 from varnn.service.live_stream import LiveStream, StreamSettings
 from varnn.service.roles import Roles, promote, read_roles, write_roles
+from varnn.streaming.late import LateLabels
+from varnn.streaming.row_store import ANY_WINDOW
+from varnn.streaming.stream import Stream
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _MOST_MODELS, _MOST_STREAMS, _MOST_CHALLENGERS = 200, 50, 5
@@ -62,18 +66,19 @@ class Service:
             ) from None
         check_writable(self.folder / "service")
         self._lock = Lock(self.folder / "service", "Give another --data folder.")
-        for path in (*self._streams_at.glob(".backup-*.part"), *self._models_at.glob(".*.part")):
-            path.unlink()  # of a process that was killed
         self._changing = RLock()  # of models and roles, which are changed by one at a time
         self._fitted: dict[str, Fitted] = {}
         self._streams: dict[str, LiveStream] = {}
         self.is_open = True
         self.on_commit: Callable[[str, float], None] = lambda stream, seconds: None
         try:
-            for path in sorted(self._streams_at.glob("*.state")):
+            for place in (self._models_at, self._streams_at):
+                for path in place.glob(".*.part"):  # of a process that was ended while it wrote them
+                    path.unlink()
+            for path in sorted(self._streams_at.glob("[!.]*.state")):
                 if path.stat().st_size:
                     self._open(path.stem)
-                else:  # of a process that was killed before it could write anything
+                else:  # of a process that was ended before it could write anything
                     path.unlink()
         except BaseException:
             self.close()
@@ -99,7 +104,7 @@ class Service:
 
     def model_names(self) -> list[str]:
         """Names of the models that are here."""
-        return sorted(path.stem for path in self._models_at.glob("*.varnn"))
+        return sorted(path.stem for path in self._models_at.glob("[!.]*.varnn"))
 
     def model(self, name: str) -> Fitted:
         """A model by its name."""
@@ -115,7 +120,7 @@ class Service:
         fitted = self.model(name)
         used = [
             {"stream": live.name, "role": role}
-            for live in self._streams.values()
+            for live in self.streams()
             for one, role in self._roles(live)
             if one == name
         ]
@@ -131,7 +136,7 @@ class Service:
 
     def add_model(self, name: str, blob: bytes) -> dict[str, Any]:
         """Take in a .varnn file under a name: read and checked first, so that what is kept can be used."""
-        path = self._model_path(name)
+        path = self._model_path(_checked(name, DataError))
         with self._changing:
             if len(self.model_names()) >= _MOST_MODELS:
                 raise Conflict(f"{_MOST_MODELS} models are here, and that is the limit. Delete one first.")
@@ -162,7 +167,11 @@ class Service:
 
     def streams(self) -> list[LiveStream]:
         """All streams, by name."""
-        return [self._streams[name] for name in sorted(self._streams)]
+        return [live for _, live in sorted(self._streams.items())]  # in one step, of any thread
+
+    def has_stream(self, name: str) -> bool:
+        """Whether there is a stream of that name."""
+        return name in self._streams
 
     def stream(self, name: str) -> LiveStream:
         """A stream by its name."""
@@ -195,7 +204,7 @@ class Service:
     def add_stream(self, name: str, champion: str) -> LiveStream:
         """Begin a stream."""
         with self._changing:
-            path = self._state_path(name)
+            path = self._state_path(_checked(name, DataError))
             if name in self._streams:
                 raise Conflict(f"there is a stream {name!r} already.")
             if len(self._streams) >= _MOST_STREAMS:
@@ -219,13 +228,12 @@ class Service:
             while place.exists():
                 number += 1
                 place = live.path.with_name(f"{live.path.name}.retired-{number}")
-            live.path.rename(place)
-            # Where someone reads at this moment, SQLite leaves its log, and rows in it, beside the file.
-            for end in ("-wal", "-shm"):
-                beside = live.path.with_name(live.path.name + end)
-                if beside.exists():
-                    beside.rename(place.with_name(place.name + end))
-            live.path.with_name(f"{live.path.name}-lock").unlink(missing_ok=True)
+            # Not by a new name alone: what somebody reads at this moment is kept in two files until then.
+            draft = place.with_name(f".{place.name}.part")
+            reading.backup(live.path, draft)
+            draft.replace(place)
+            for end in ("", "-wal", "-shm"):
+                live.path.with_name(live.path.name + end).unlink(missing_ok=True)
             return place
 
     def add_challenger(self, name: str, model: str) -> None:
@@ -265,7 +273,7 @@ class Service:
                     f"model {model!r} does not take all inputs of stream {name!r}: it cannot answer."
                 )
             with self._reopened(live):
-                promote(live.path, model, fitted.fingerprint)
+                promote(live.path, model, fitted.fingerprint, lambda state: _begun(fitted, live.model, state))
 
     @contextmanager
     def _reopened(self, live: LiveStream) -> Iterator[Roles]:
@@ -352,9 +360,18 @@ class Service:
         return self._streams_at / f"{_checked(name)}.state"
 
 
-def _checked(name: str) -> str:
+def _begun(fitted: Fitted, before: Fitted, state: bytes) -> bytes:
+    """State of a model that begins with a series after the rows that another one had, as its state says."""
+    late = LateLabels.restore(before, state, ANY_WINDOW)
+    live = Stream(fitted)
+    live.steps = late.row + (late.open_row is not None)
+    live.last_time = late.live.last_time
+    return LateLabels(live, 0).snapshot()
+
+
+def _checked(name: str, wrong: type[VarnnError] = NotFound) -> str:
     if not NAME.fullmatch(name):
-        raise NotFound(
+        raise wrong(
             f"names have letters, digits, '-', '_' and '.', begin with a letter or digit, and have at "
             f"most 64 of them; got {name[:80]!r}."
         )

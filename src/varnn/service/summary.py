@@ -59,14 +59,12 @@ class Summary:
         self.row, self.at = row, at
         self.prediction, self.lower, self.upper = map(_number, (prediction, lower, upper))
 
-    def go_on(self, row: int) -> None:
-        """Hear that the series goes on from another state, with this row as the next one."""
-        self.row, self.alarms = row - 1, [one for one in self.alarms if one < row]
-        if self.y_row >= row:
-            self.y, self.y_row = math.nan, -1
-        self.score.cut_off()
-        if self.event is not None and self.event["row"] >= row:
-            self.event = None
+    def go_back(self, rows: int, last: tuple[Any, ...] | None, labelled: tuple[int, float] | None) -> None:
+        """Go on after so many rows: the last one as history has it, if it does, and the last label."""
+        self.open(rows - 1, *(last or (math.nan, None, None, None)))
+        self.y_row, self.y = labelled or (-1, math.nan)
+        self.alarms = [row for row in self.alarms if row < rows]
+        self.score.last_row, self.score.last_y = -2.0, math.nan  # no row before the next one is known to it
 
     def label(self, row: int, y: float) -> None:
         """Hear of a label."""

@@ -169,11 +169,11 @@ class Journal:
             found += [Entry(scope, last - len(texts) + n, text) for n, text in enumerate(texts, start=1)]
         return state, found
 
-    def unfinished(self) -> list[str]:
-        """Names of series with messages since their state was kept."""
+    def behind(self) -> list[str]:
+        """Names of the series that were told something since their state was kept."""
         with self.explained():
-            query = "SELECT name FROM series WHERE id IN (SELECT DISTINCT scope FROM journal) ORDER BY id"
-            return [name for (name,) in self._database.execute(query).fetchall()]
+            query = "SELECT name FROM series WHERE id IN (SELECT scope FROM journal) ORDER BY id"
+            return [name for (name,) in self._database.execute(query)]
 
     def try_to_write(self) -> None:
         """Write something of some size, and delete it: an error tells that there is no room."""

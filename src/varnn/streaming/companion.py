@@ -25,13 +25,6 @@ class Companion:
     def begun(self, name: str, known: Known) -> None:
         """Hear of a series that is here for the first time."""
 
-    def first_row(self, known: Known) -> int:
-        """Number of the row that a series without a state begins with."""
-        return 0
-
-    def replaced(self, name: str, known: Known, row: int) -> None:
-        """Hear of a series that goes on from another state, with this row as the next one."""
-
     def took(self, name: str, known: Known, message: Mapping[str, Any], taken: Taken) -> None:
         """Hear of a message that was taken, as the series' ``known.seq``-th."""
 
@@ -46,6 +39,9 @@ class Companion:
 
     def came_back(self, name: str, known: Known, state: State | None, entries: Sequence[Entry]) -> None:
         """Hear of a series that is in memory again: its state on disk, and its messages since."""
+
+    def put(self, name: str, known: Known, rows: int) -> None:
+        """Hear of a series that goes on from a state it was given, with so many rows behind it."""
 
     def drop(self, database: sqlite3.Connection, known: Known) -> None:
         """Delete what it keeps of a series, which is to be forgotten."""

@@ -206,8 +206,9 @@ class LateLabels:
             given, when = _next_row(live, x, time)
             innovation = self.observe(y)
             live._advance(given, when, levels)  # which nothing can be wrong with by now
+            answer = live._answer(levels, several=several)  # before rows are done again, without bounds
             self._opened()
-            return innovation, live._answer(levels, several=several)
+            return innovation, answer
 
     def whole(self, x: Any, y: Any, *, time: Any = None, interval: Any = None) -> tuple[Any, Any]:
         """Open the next row and observe its own label: both or, with an error, neither."""

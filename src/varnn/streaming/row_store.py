@@ -1,5 +1,6 @@
 """A store whose rows are numbered: labels may come late, and others keep what they need beside it."""
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ from varnn.streaming.messages import check, check_name, name_of
 from varnn.streaming.rows import Taken, check_rows, peeked, respond_in_rows
 from varnn.streaming.store import DUE, LONGEST_ERROR, Store
 
-_TOGETHER = 200  # states that are written in one transaction
 ANY_WINDOW = 1 << 40  # rows: of a label that was taken, it is known that it was not too late
+_AT_ONCE = 500  # series whose states are brought up to date in one transaction
 
 
 class RowStore(Store):
@@ -75,7 +76,6 @@ class RowStore(Store):
             raise ConfigError(f"labels must be let come late by 1 row at least; got {late}.")
         self._late, self._level, self._companion, self._admit = late, level, companion, admit
         self._window = late  # any, while messages of before are done again: they were taken once
-        self._first = 0  # row that a series begins with
         self._done = Taken()  # what the message under way did
         super().__init__(model, path, **settings)
         if self._journal is not None:
@@ -127,17 +127,16 @@ class RowStore(Store):
                 self.n_series, self._last_id = self._journal.size, self._journal.last_id
 
     def checkpoint(self) -> None:
-        """Write the state of every series that has gone on since it was written, also of those on disk."""
+        """Bring the states of all series on disk up to date, also of those that are not in memory."""
         with self._guard:
             self._commit()
-            for name in [] if self._journal is None else self._journal.unfinished():
-                known = self._look_up(name)
-                if known is not None:
+            names = [] if self._journal is None else self._journal.behind()
+            for first in range(0, len(names), _AT_ONCE):
+                for name in names[first : first + _AT_ONCE]:
+                    self._look_up(name)
+                    known = self._group.series[name] = self._series[name]
                     self._since[known.id] = DUE
-                    self._group.series[name] = known
-                if len(self._group.series) >= _TOGETHER:
-                    self._commit()
-            self._commit()
+                self._commit()
 
     def try_to_write(self) -> None:
         """See whether something can be written; an error tells why not."""
@@ -154,11 +153,15 @@ class RowStore(Store):
         with self._guard:
             self._commit()
             live = self._restored(state)
-            known = self._look_up(name) or self._numbered(name)
+            known = self._look_up(name)
+            if known is None:
+                self._check_room(json.loads(name))
+                known = self._numbered(name)
+            known = Known(known.id, known.seq + 1)
             self.streams[name] = live
-            self._series[name] = self._group.series[name] = Known(known.id, known.seq + 1)
+            self._series[name] = self._group.series[name] = known
             self._since[known.id] = DUE
-            self._companion.replaced(name, self._series[name], live.row)
+            self._companion.put(name, known, live.row + (live.open_row is not None))
 
     def forget(self, name: str) -> bool:
         """Forget a series, by its name as JSON, for good; tell whether there was one."""
@@ -177,11 +180,7 @@ class RowStore(Store):
         return self.streams.model.categories
 
     def _begun(self, name: str, resume: str | None = None) -> Any:
-        live = super()._begun(name, resume)
-        live.steps = self._first
-        if live.monitor is not None:
-            live.monitor.rows = self._first
-        return LateLabels(live, self._window)
+        return LateLabels(super()._begun(name, resume), self._window)
 
     def _restored(self, state: bytes) -> Any:
         streams = self.streams
@@ -218,14 +217,13 @@ class RowStore(Store):
         super()._leave(name)
 
     def _bring_back(self, scope: int, name: str) -> tuple[State | None, list[Entry]]:
-        known = Known(scope, 0)
-        self._window, self._first = ANY_WINDOW, self._companion.first_row(known)
+        self._window = ANY_WINDOW
         try:
             found = super()._bring_back(scope, name)
         finally:
-            self._window, self._first = self._late, 0
+            self._window = self._late
         self.streams[name].narrow(self._late)  # type: ignore[attr-defined]  # they are of LateLabels
-        self._companion.came_back(name, known, *found)
+        self._companion.came_back(name, Known(scope, 0), *found)
         return found
 
     def _numbered(self, name: str) -> Known:

@@ -275,11 +275,8 @@ class Store:
                 if known is not None and (again := self._answered.again(known, message, key)) is not None:
                     return again
                 check_next(seq, message)
-            if known is None and self.n_series >= self._most_series:
-                raise DataError(
-                    f"{self._most_series} series are here, and that is the limit; "
-                    f"{shown(message.get('series'))} is not one of them. Raise the limit, or check the names."
-                )
+            if known is None:
+                self._check_room(message.get("series"))
             live = self.streams.get(name) or self._begun(name, self._kept_under(name))
             message, text = self._resolved(message, text, known)
             found = self._respond(live, message)
@@ -310,6 +307,14 @@ class Store:
         self._keep(name, known, key, kept)
         self._took(name, known, message)
         return Reply(answer, kept)
+
+    def _check_room(self, series: Any) -> None:
+        """Refuse a new series where there are as many as may be."""
+        if self.n_series >= self._most_series:
+            raise DataError(
+                f"{self._most_series} series are here, and that is the limit; "
+                f"{shown(series)} is not one of them. Raise the limit, or check the names."
+            )
 
     def _numbered(self, name: str) -> Known:
         """Give a number to a series that begins."""

@@ -179,8 +179,11 @@ export class Chart {
       points: bare, width: 1.5, dash: [5, 4], show: this.shown.has(name), stroke: colour(this.colourOf(name)),
     }));
     const truth = colour('--truth');
-    const around = (plot, low, high) => {
-      const most = Math.max(Math.abs(low ?? 0), Math.abs(high ?? 0)) * 1.08 || 1;
+    const around = () => {
+      // One wild innovation, as a first one often is, must not flatten all others: it is cut off.
+      const sizes = this.history.innovations(...this.#inSight()).map(Math.abs);
+      const usual = Math.sqrt(sizes.reduce((sum, one) => sum + one ** 2, 0) / sizes.length);
+      const most = Math.min(sizes.reduce((one, two) => Math.max(one, two), 0) * 1.08, 8 * usual) || 1;
       return [-most, most];
     };
     const bars = (fill) => ({ stroke: fill, fill, width: 0, points: bare, paths: uPlot.paths.bars({ size: [0.6, 6, 1] }) });
@@ -189,7 +192,7 @@ export class Chart {
         { points: bare, width: 0 },
         { points: bare, width: 0 },
         ...challengers,
-        { stroke: colour('--prediction'), width: 3, points: bare },
+        { stroke: colour('--prediction'), width: 4, points: bare },
         { stroke: truth, width: 1.4, points: { size: 5, fill: truth, stroke: truth } },
       ], { bands: [{ series: [1, 2], fill: colour('--band') }] }), above, this.upper),
       new uPlot(options(LOWER_HEIGHT, around, 20, [bars(colour('--innovation')), bars(colour('--bad'))]), below, this.lower),
@@ -245,11 +248,11 @@ export class Chart {
   describe(name) {
     const [from, to] = this.#inSight();
     if (to < from) return `Chart of ${name}: no rows in this range.`;
-    let [labels, squares, judged, held] = [0, 0, 0, 0];
+    const innovations = this.history.innovations(from, to);
+    const squares = innovations.reduce((sum, one) => sum + one ** 2, 0);
+    let [judged, held] = [0, 0];
     for (let place = from; place <= to; place += 1) {
-      const innovation = this.history.innovation(place);
       const outside = this.history.outside(place);
-      if (innovation !== null) { labels += 1; squares += innovation ** 2; }
       if (outside !== null) { judged += 1; held += outside ? 0 : 1; }
     }
     const { at, prediction } = this.history.columns;
@@ -257,7 +260,7 @@ export class Chart {
       `Chart of ${name}, truth and prediction from ${fullTime(at[from])} to ${fullTime(at[to])}`,
       `${count(to - from + 1)} points`,
       `last prediction ${number(prediction[to], this.scale)}`,
-      ...(labels ? [`RMSE ${number(Math.sqrt(squares / labels))}`] : []),
+      ...(innovations.length ? [`RMSE ${number(Math.sqrt(squares / innovations.length))}`] : []),
       ...(judged ? [`${percent(held / judged)} of the labels inside the band`] : []),
       `events: ${count(this.#marked().length)}`,
     ].join(', ')}.`;

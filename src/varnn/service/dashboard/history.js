@@ -11,6 +11,7 @@ export class History {
     this.columns = Object.fromEntries(NAMES.map((name) => [name, []]));
     this.challengers = {};
     this.thinned = false;
+    this.timed = false;
     this.rows = 0; // in the range, drawn or not
     this.request = null; // the one under way
     this.early = []; // live rows that came meanwhile: they may be newer than its answer
@@ -21,8 +22,11 @@ export class History {
   /** Times never go back, which they may where a clock was set, or some rows bring times and others do not. */
   get inOrder() { return this.columns.at.every((at, place, all) => !place || at >= all[place - 1]); }
 
-  /** Most rows have a moment of their own; those sent without times, many at once, have not. */
-  get spread() { return new Set(this.columns.at).size >= this.length / 2; }
+  /** Most rows came without times and many at once: when they arrived says nothing. */
+  get inBursts() {
+    const { at } = this.columns;
+    return !this.timed && at.filter((one, place) => place && one - at[place - 1] < 0.05).length > at.length / 2;
+  }
 
   get full() { return this.length > MOST; }
 
@@ -37,6 +41,7 @@ export class History {
       this.challengers = Object.fromEntries(
         Object.entries(answer.challengers).map(([name, one]) => [name, one.prediction]));
       this.thinned = answer.thinned;
+      this.timed = answer.columns.time.some((one) => one !== null);
       this.rows = answer.rows;
       return true;
     } catch (error) {
@@ -74,6 +79,11 @@ export class History {
   innovation(place) {
     const { y, prediction } = this.columns;
     return typeof y[place] === 'number' && typeof prediction[place] === 'number' ? y[place] - prediction[place] : null;
+  }
+
+  /** Those that are known, from one place to another. */
+  innovations(from, to) {
+    return Array.from({ length: Math.max(0, to - from + 1) }, (_, place) => this.innovation(from + place)).filter((one) => one !== null);
   }
 
   /** True or false where a label is outside its interval or inside; null where one of them is missing. */

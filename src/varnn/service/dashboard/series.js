@@ -83,7 +83,7 @@ export async function show(put, { stream: streamName, series }) {
     problem.replaceChildren();
     const [at, row] = [past.columns.at[0], past.columns.row[0]];
     if (past.length && !(oldest?.[1] <= row)) oldest = [at, row];
-    if (!past.inOrder || !axisChosen) chart.byRow = !past.inOrder || !past.spread;
+    if (!past.inOrder || !axisChosen) chart.byRow = !past.inOrder || past.inBursts;
     axis.value = chart.byRow ? 'row' : 'at';
     axis.disabled = !past.inOrder;
     say(drawn, past.thinned ? `${count(past.length)} of ${count(past.rows)} rows drawn; zoom in for more`
