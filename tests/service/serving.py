@@ -14,6 +14,7 @@ import uvicorn
 
 from varnn import Panel, VARNNRegressor
 from varnn.service import Client, Service
+from varnn.service._protocol import GuardedProtocol
 from varnn.service.app import application
 from varnn.service.limits import Limits
 from varnn.service.live_stream import StreamSettings
@@ -67,7 +68,9 @@ class Served:
             log=log,
             ending=lambda: self._server.should_exit,
         )
-        config = uvicorn.Config(self.app, port=port, lifespan="off", log_config=None, access_log=False)
+        config = uvicorn.Config(
+            self.app, port=port, lifespan="off", log_config=None, access_log=False, http=GuardedProtocol
+        )
         config.timeout_graceful_shutdown = 5
         self._server = uvicorn.Server(config)
         self._thread = Thread(target=self._server.run, daemon=True)
