@@ -55,7 +55,7 @@ class Challenger:
         self.name, self.fitted = name, fitted
         self._inputs, self._late, self._window = list(inputs), late, late
         self._level = None if fitted.calibrator is None else level
-        self._known = set(fitted.input_names)
+        self._known = set(needed_inputs(fitted))
         self._streams = Streams(fitted)
         self._lives: dict[int, LateLabels] = {}
         self.scores: dict[int, Score] = {}  # of all series, also of those on disk
@@ -216,6 +216,12 @@ class Challenger:
         """A series left memory."""
         self._lives.pop(series, None)
         self._said.left(series)
+
+
+def needed_inputs(fitted: Fitted) -> list[str]:
+    """Inputs that messages must bring for a model: texts by their columns, not by their categories."""
+    made = {f"{column}={one}" for column, known in fitted.categories.items() for one in known}
+    return [name for name in fitted.input_names if name not in made] + list(fitted.categories)
 
 
 def quoted(text: str) -> str:

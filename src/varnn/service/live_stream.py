@@ -13,7 +13,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Condition, Event, Thread
@@ -27,6 +26,7 @@ from varnn.model.fitted import Fitted
 from varnn.service.challenger import Challenger
 from varnn.service.errors import Busy, Closing, refusal
 from varnn.service.keeper import Keeper
+from varnn.streaming.messages import name_of
 from varnn.streaming.row_store import RowStore
 from varnn.streaming.stream import Stream
 
@@ -137,7 +137,7 @@ class LiveStream:
         self.counts: Counter[str] = Counter()  # messages, by what became of them
         self.event_counts: Counter[str] = Counter()
         self.trouble: str | None = None  # why the last transaction failed
-        self.damage: str | None = None  # what is wrong with the file
+        self._damages: dict[str, str] = {}  # what is wrong with the file, by series
         self._on_commit = on_commit
         self.commits, self.commit_seconds, self.slowest_commit = 0, 0.0, 0.0
         self._followers: dict[int, Follower] = {}
@@ -184,7 +184,8 @@ class LiveStream:
     @property
     def is_ready(self) -> bool:
         """Whether messages can be answered, and written."""
-        return self.is_warm.is_set() and self.trouble is None and self.damage is None
+        is_well = self.trouble is None and self.damage is None
+        return self.is_warm.is_set() and is_well and not self._ending and not self.has_ended
 
     @property
     def has_ended(self) -> bool:
@@ -207,7 +208,9 @@ class LiveStream:
             Whether only to predict each x as the next row of its series, and to change nothing.
         """
         if pure:
-            return self._hand_in(len(messages), lambda store: [store.peek(one) for one in messages])
+            return self._hand_in(
+                len(messages), lambda store: [self._one(store.peek, message) for message in messages]
+            )
         return self._hand_in(len(messages), lambda store: self._answered(store, messages), writes=True)
 
     def call(self, do: Callable[[RowStore], _Found], *, writes: bool = False) -> Future[_Found]:
@@ -257,14 +260,23 @@ class LiveStream:
         return future
 
     def _answered(self, store: RowStore, messages: Sequence[Any]) -> list[dict[str, Any]]:
-        return [self._one(store, message) for message in messages]
+        return [self._one(store.answer, message) for message in messages]
 
-    def _one(self, store: RowStore, message: Any) -> dict[str, Any]:
+    def _one(self, answer: Callable[[Any], dict[str, Any]], message: Any) -> dict[str, Any]:
         try:
-            return store.answer(message)
+            return answer(message)
         except ModelFileError as error:  # of what is on disk: other series may be whole
-            self.damage = str(error)
+            self._damages[name_of(message)] = str(error)
             return refusal(message, str(error)) | {"damaged": True}
+
+    def mended(self, name: str) -> None:
+        """Hear that a series, by its name as JSON, was put anew or forgotten."""
+        self._damages.pop(name, None)
+
+    @property
+    def damage(self) -> str | None:
+        """What is wrong with the file, if anything is."""
+        return next(iter(self._damages.values()), None)
 
     def _check_future(self, message: Mapping[str, Any]) -> None:
         """Refuse a row from too far ahead: one wrong clock would make all later rows of a series stale."""
@@ -376,7 +388,7 @@ class LiveStream:
         expected = isinstance(error, OutputError | ModelFileError)
         _log.error("stream %s: %s", self.name, error, exc_info=None if expected else error)
         if isinstance(error, ModelFileError):
-            self.damage = str(error)
+            self._damages[""] = str(error)
         self._distrusted = True
         try:
             self._store.give_up()
@@ -415,9 +427,12 @@ class LiveStream:
 
 def _warm_up(model: Fitted) -> None:
     """Make one step of a stream that nobody sees, so that no caller waits for code to be compiled."""
-    live = Stream(model)
-    inputs = np.zeros(live.n_inputs)
     level = None if model.calibrator is None else [0.9]
-    with suppress(VarnnError):  # a model may have something against zeros
-        live.predict(inputs, time=np.datetime64("2026-01-01T00:00"), interval=level)
+    try:
+        live = Stream(model)
+        live.predict(np.zeros(live.n_inputs), time=np.datetime64("2026-01-01T00:00"), interval=level)
         live.observe(0.0)
+    except VarnnError:
+        pass  # a model may have something against zeros
+    except Exception:  # who sends a row hears of it; the stream is not to end before its first one
+        _log.exception("a first step could not be made")

@@ -14,6 +14,7 @@ from varnn.errors import ConfigError, DataError, ModelFileError, OutputError, Va
 from varnn.model.fitted import Fitted
 from varnn.persistence import model_file
 from varnn.service import reading
+from varnn.service.challenger import needed_inputs
 from varnn.service.errors import Closing, Conflict, NotFound
 from varnn.service.live_stream import LiveStream, StreamSettings
 from varnn.service.roles import Roles, promote, read_roles, write_roles
@@ -118,27 +119,29 @@ class Service:
     def describe_model(self, name: str) -> dict[str, Any]:
         """What a model is, and where it is used."""
         fitted = self.model(name)
-        used = [
-            {"stream": live.name, "role": role}
-            for live in self.streams()
-            for one, role in self._roles(live)
-            if one == name
-        ]
         return {
             "name": name,
             "fingerprint": fitted.fingerprint,
             "inputs": list(fitted.input_names),
             "target": fitted.target_name,
             "intervals": fitted.calibrator is not None,
-            "used_by": used,
+            "used_by": self._used_by(name),
             "bytes": self._model_path(name).stat().st_size,
         }
+
+    def _used_by(self, name: str) -> list[dict[str, str]]:
+        return [
+            {"stream": live.name, "role": role}
+            for live in self.streams()
+            for one, role in self._roles(live)
+            if one == name
+        ]
 
     def add_model(self, name: str, blob: bytes) -> dict[str, Any]:
         """Take in a .varnn file under a name: read and checked first, so that what is kept can be used."""
         path = self._model_path(_checked(name, DataError))
         with self._changing:
-            if len(self.model_names()) >= _MOST_MODELS:
+            if not path.exists() and len(self.model_names()) >= _MOST_MODELS:
                 raise Conflict(f"{_MOST_MODELS} models are here, and that is the limit. Delete one first.")
             draft = self._models_at / f".{name}.part"
             try:
@@ -157,8 +160,9 @@ class Service:
     def drop_model(self, name: str) -> None:
         """Delete a model that no stream uses."""
         with self._changing:
-            used = self.describe_model(name)["used_by"]
-            if used:
+            if not self._model_path(name).is_file():
+                raise NotFound(f"there is no model {name!r}. There is: {_listed(self.model_names())}.")
+            if used := self._used_by(name):
                 raise Conflict(f"model {name!r} is the {used[0]['role']} of stream {used[0]['stream']!r}.")
             self._model_path(name).unlink()
             self._fitted.pop(name, None)
@@ -245,7 +249,7 @@ class Service:
                 raise Conflict(f"model {model!r} has a part in stream {name!r} already.")
             if len(names) > _MOST_CHALLENGERS:
                 raise Conflict(f"a stream has at most {_MOST_CHALLENGERS} challengers.")
-            missing = sorted(set(fitted.input_names) - set(live.inputs))
+            missing = sorted(set(needed_inputs(fitted)) - set(needed_inputs(live.model)))
             if missing or fitted.pipeline.peers:
                 raise Conflict(
                     f"model {model!r} needs {'series that are linked' if not missing else _listed(missing)}, "
@@ -268,9 +272,10 @@ class Service:
         with self._changing:
             live, fitted = self.stream(name), self.model(model)
             self._check_challenger(live, model)
-            if set(fitted.input_names) != set(live.inputs):
+            if needed_inputs(fitted) != needed_inputs(live.model):
                 raise Conflict(
-                    f"model {model!r} does not take all inputs of stream {name!r}: it cannot answer."
+                    f"model {model!r} does not take the inputs of stream {name!r} in their order "
+                    f"({_listed(needed_inputs(live.model))}): lists of them would mean something else."
                 )
             with self._reopened(live):
                 promote(live.path, model, fitted.fingerprint, lambda state: _begun(fitted, live.model, state))
@@ -364,8 +369,16 @@ def _begun(fitted: Fitted, before: Fitted, state: bytes) -> bytes:
     """State of a model that begins with a series after the rows that another one had, as its state says."""
     late = LateLabels.restore(before, state, ANY_WINDOW)
     live = Stream(fitted)
-    live.steps = late.row + (late.open_row is not None)
-    live.last_time = late.live.last_time
+    live.steps, live.last_time = late.row, late.live.last_time
+    if late.open_row is not None:
+        x, time = late.live.open_inputs
+        try:
+            if list(fitted.input_names) != list(before.input_names):
+                raise DataError("other categories make other inputs")
+            live.predict(x, time=time)
+        except DataError:  # then its label comes too late
+            live.steps += 1
+            live.last_time = live.last_time if time is None else time
     return LateLabels(live, 0).snapshot()
 
 

@@ -14,6 +14,7 @@ from varnn.streaming.messages import check, check_name, name_of
 from varnn.streaming.rows import Taken, check_rows, peeked, respond_in_rows
 from varnn.streaming.store import DUE, LONGEST_ERROR, Store
 
+_MOST_ANSWERS = 2_000_000  # of all series, about
 ANY_WINDOW = 1 << 40  # rows: of a label that was taken, it is known that it was not too late
 _AT_ONCE = 500  # series whose states are brought up to date in one transaction
 
@@ -78,6 +79,7 @@ class RowStore(Store):
         self._window = late  # any, while messages of before are done again: they were taken once
         self._done = Taken()  # what the message under way did
         super().__init__(model, path, **settings)
+        self._asked = self._kept  # answers of each series, while there are not too many in all
         if self._journal is not None:
             try:
                 with self._journal.explained():
@@ -149,11 +151,14 @@ class RowStore(Store):
             return None if self._look_up(name) is None else self.streams.get(name)  # type: ignore[return-value]  # this store's streams are of that class
 
     def put(self, name: str, state: bytes) -> None:
-        """Let a series, by its name as JSON, go on from a snapshot, which is kept with the next commit."""
+        """Let a series, by its name as JSON, go on from a snapshot, which is kept with the next commit.
+
+        What was answered before is forgotten: it may be of rows that never were. The series may be one whose
+        state on disk is damaged.
+        """
         with self._guard:
             self._commit()
-            live = self._restored(state)
-            known = self._look_up(name)
+            live, known = self._restored(state), self._find(name)
             if known is None:
                 self._check_room(json.loads(name))
                 known = self._numbered(name)
@@ -161,19 +166,26 @@ class RowStore(Store):
             self.streams[name] = live
             self._series[name] = self._group.series[name] = known
             self._since[known.id] = DUE
+            self._group.answered[known.id] = known.seq
             self._companion.put(name, known, live.row + (live.open_row is not None))
 
     def forget(self, name: str) -> bool:
         """Forget a series, by its name as JSON, for good; tell whether there was one."""
         with self._guard:
             self._commit()
-            known = self._look_up(name)
+            known = self._find(name)
             if known is None or self._journal is None:
                 return False
             self._journal.drop(known.id, also=lambda database: self._companion.drop(database, known))
-            self._leave(name)
+            if name in self._series:
+                self._leave(name)
             self.n_series -= 1
             return True
+
+    def _due_answers(self, group: Group) -> dict[int, int]:
+        share = _MOST_ANSWERS // max(1, self.n_series)
+        self._kept = max(2 * self._late + 2, min(self._asked, share))  # labels name messages by their keys
+        return super()._due_answers(group)
 
     @property
     def _texts(self) -> Any:

@@ -213,7 +213,7 @@ class Store:
         if not too_many and not group.series:
             return
         surplus = list(islice(self._series, too_many))
-        states, answered = self._due_states(surplus, group), self._due_answers(group)
+        states, answered = self._due_states(surplus, group), self._due_answers(group) | group.answered
         covered = {one.scope for one in states}
         entries = [one for one in group.entries if one.scope not in covered]
         self._write(journal, group._replace(entries=entries, states=states, answered=answered))
@@ -356,6 +356,10 @@ class Store:
 
     def _took(self, name: str, known: Known, message: dict[str, Any]) -> None:
         """A message was taken, and is kept."""
+
+    def _find(self, name: str) -> Known | None:
+        """Find a series, in memory or on disk."""
+        return self._series.get(name) or (self._journal and self._journal.find(name)) or None
 
     def _look_up(self, name: str) -> Known | None:
         """Find a series, and bring it back into memory if it was here before."""
