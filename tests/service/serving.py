@@ -14,6 +14,7 @@ import uvicorn
 
 from varnn import Panel, VARNNRegressor
 from varnn.service import Client, Service
+from varnn.service._protocol import GuardedProtocol
 from varnn.service.app import application
 from varnn.service.limits import Limits
 from varnn.service.live_stream import StreamSettings
@@ -55,7 +56,7 @@ class Served:
     """A service that answers on a port; ``client`` talks to it, and ``log`` has what it logged."""
 
     def __init__(
-        self, service: Service, *, limits: Limits | None = None, tokens: Tokens | None = None
+        self, service: Service, *, limits: Limits | None = None, tokens: Tokens | None = None, port: int = 0
     ) -> None:
         self.service, self._log = service, io.BytesIO()
         log = Log(self._log)
@@ -67,7 +68,9 @@ class Served:
             log=log,
             ending=lambda: self._server.should_exit,
         )
-        config = uvicorn.Config(self.app, port=0, lifespan="off", log_config=None, access_log=False)
+        config = uvicorn.Config(
+            self.app, port=port, lifespan="off", log_config=None, access_log=False, http=GuardedProtocol
+        )
         config.timeout_graceful_shutdown = 5
         self._server = uvicorn.Server(config)
         self._thread = Thread(target=self._server.run, daemon=True)
@@ -114,7 +117,11 @@ class Served:
 
 @contextmanager
 def served(
-    folder: Path, *models: Path, settings: StreamSettings | None = None, limits: Limits | None = None
+    folder: Path,
+    *models: Path,
+    settings: StreamSettings | None = None,
+    limits: Limits | None = None,
+    port: int = 0,
 ) -> Iterator[Served]:
     """Serve model files from a folder; nothing may go wrong inside meanwhile."""
     with Service(folder, settings) as service:
@@ -122,7 +129,7 @@ def served(
             service.serve(one)
         for live in service.streams():
             assert live.is_warm.wait(300)
-        found = Served(service, limits=limits)
+        found = Served(service, limits=limits, port=port)
         try:
             yield found
         finally:

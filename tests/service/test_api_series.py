@@ -398,15 +398,14 @@ def test_health_readiness_and_metrics(house: Served) -> None:
 
 
 def test_it_is_not_ready_while_it_ends(house: Served) -> None:
-    follower = Client(house.url).follow()
-    house.client.step(whole_rows(1, series="a"))
+    assert house.client.get("/readyz") == b"ok"
     held = house.service.stream("house").call(lambda store: time.sleep(1.5))
-    thread = threading.Thread(target=lambda: Client(house.url, stream="house").step(whole_rows(1)))
-    thread.start()
-    time.sleep(0.3)
-    house.begin_to_end()
-    with pytest.raises(ServiceRefused, match="503"):
-        house.client.get("/readyz")
-    held.result()
-    thread.join()
-    follower.close()
+    with Client(house.url, stream="house") as other:
+        thread = threading.Thread(target=other.step, args=(whole_rows(1),))
+        thread.start()
+        time.sleep(0.3)
+        house.begin_to_end()
+        with pytest.raises(ServiceRefused, match="503"):
+            house.client.get("/readyz")
+        held.result()
+        thread.join()

@@ -337,16 +337,17 @@ async def put_snapshot(request: Request) -> Response:
 async def list_models(request: Request) -> Response:
     """All models."""
     service = _service(request)
-    return json_response(
-        await asyncio.to_thread(lambda: [_described(service, name) for name in service.model_names()])
-    )
+    return json_response(await asyncio.to_thread(lambda: list(_described(service))))
 
 
-def _described(service: Service, name: str) -> dict[str, Any]:
-    try:
-        return service.describe_model(name)
-    except ModelFileError as error:  # one file that is damaged does not hide the others
-        return {"name": name, "error": str(error)}
+def _described(service: Service) -> Iterator[dict[str, Any]]:
+    for name in service.model_names():
+        try:
+            yield service.describe_model(name)
+        except ModelFileError as error:  # one file that is damaged does not hide the others
+            yield {"name": name, "error": str(error)}
+        except NotFound:  # it was deleted just now
+            continue
 
 
 async def put_model(request: Request) -> Response:

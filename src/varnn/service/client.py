@@ -216,11 +216,14 @@ class Client:
                 raise _refusal(answer, answer.read())
             place = Path(path)
             draft = place.with_name(place.name + ".part")
-            with draft.open("wb") as file:
-                shutil.copyfileobj(answer, file)
+            try:
+                with draft.open("wb") as file:
+                    shutil.copyfileobj(answer, file)
                 if answer.length:  # what was announced, and did not come
                     raise http.client.IncompleteRead(b"", answer.length)
-            return draft.replace(place)
+                return draft.replace(place)
+            finally:
+                draft.unlink(missing_ok=True)
         finally:
             connection.close()
 

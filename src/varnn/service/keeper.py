@@ -28,7 +28,7 @@ TABLES = """
     CREATE INDEX IF NOT EXISTS events_of ON events (series, id);
     CREATE TABLE IF NOT EXISTS summaries (series INTEGER PRIMARY KEY, numbers BLOB, alarms TEXT);
 """
-_PRUNED_EVERY = 256  # rows of a series between two cuts of its history
+_PRUNED_EVERY = 256  # rows of a series between two cuts of its history, at most
 _MOST_EVENTS = 100_000
 
 Told = Callable[[list[dict[str, Any]], list[dict[str, Any]]], None]
@@ -53,7 +53,7 @@ class Keeper(Companion):
         self.challengers: list[Challenger] = []
         self.summaries: dict[int, Summary] = {}  # of all series, also of those on disk
         self.ids: dict[str, int] = {}  # numbers of all series by their names as JSON
-        self._most_rows, self._most_in_all, self._tell = most_rows, most_in_all, tell
+        self._late, self._most_rows, self._most_in_all, self._tell = late, most_rows, most_in_all, tell
         self._said = Said("SELECT prediction, lower, upper FROM history WHERE series = ? AND row = ?", late)
         self._database: sqlite3.Connection | None = None
         self._clean()
@@ -64,7 +64,7 @@ class Keeper(Companion):
         self._labels: list[tuple[Any, ...]] = []
         self._events: list[tuple[Any, ...]] = []
         self._touched: set[int] = set()
-        self._cuts: dict[int, int] = {}
+        self._cuts: dict[int, int] = {}  # series, and the first row to be kept
         self._undone: dict[int, int] = {}  # rows from which on history is not that of the series any more
         self._rows: list[dict[str, Any]] = []  # to be told
         self._noticed: list[dict[str, Any]] = []
@@ -123,8 +123,9 @@ class Keeper(Companion):
             row["y"] = y
             self._count(series, summary, int(opened or 0), y)
         self._rows.append(row)
-        if opened and opened % _PRUNED_EVERY == 0:
-            self._cuts[series] = opened - self._kept
+        kept = self._kept
+        if opened and opened % max(1, min(_PRUNED_EVERY, kept // 4)) == 0:
+            self._cuts[series] = opened - kept
         return row
 
     def _label(self, series: int, summary: Summary, row: int, taken: Taken) -> dict[str, Any]:
@@ -154,12 +155,13 @@ class Keeper(Companion):
 
     @property
     def _kept(self) -> int:
-        """Rows of history that are kept of a series."""
-        return max(1, min(self._most_rows, self._most_in_all // max(1, len(self.summaries))))
+        """Rows of history that are kept of a series: those whose labels may come still, at least."""
+        share = self._most_in_all // max(1, len(self.summaries))
+        return max(self._late + 1, min(self._most_rows, share))
 
     def write(self, database: sqlite3.Connection, states: Sequence[State]) -> None:
         """Write the group."""
-        for table in ("history", "challenges"):
+        for table in ("history", "events", "challenges"):
             query = f"DELETE FROM {table} WHERE series = ? AND row >= ?"
             database.executemany(query, self._undone.items())
         database.executemany("INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._opened)
@@ -231,7 +233,7 @@ class Keeper(Companion):
         self._undone[series] = rows
         self._said.left(series)
         for one in self.challengers:
-            one.leave(series)
+            one.replaced(series)
 
     def drop(self, database: sqlite3.Connection, known: Known) -> None:
         """Delete all that is kept of a series."""

@@ -4,76 +4,18 @@ from functools import cache
 from typing import Any
 
 import varnn
+from varnn.service.openapi_schemas import SCHEMAS, Schema, many, ref
+from varnn.service.route_table import ROUTES
 
-_NUMBER: dict[str, Any] = {"type": ["number", "null"]}
-_NUMBERS: dict[str, Any] = {"type": "array", "items": _NUMBER}
-_NAME: dict[str, Any] = {"type": ["string", "integer", "null"], "maxLength": 200}
-_INPUTS: dict[str, Any] = {
-    "description": "inputs by name, or as a list in the model's order; null where one is missing",
-    "oneOf": [
-        {"type": "object", "additionalProperties": {"type": ["number", "string", "null"]}},
-        {"type": "array", "items": _NUMBER},
-    ],
-}
-_LEVELS: dict[str, Any] = {
-    "description": "level, or levels, of intervals to give; without it that of the stream",
-    "oneOf": [
-        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-        {"type": "array", "items": {"type": "number"}, "maxItems": 20},
-    ],
-}
-_FIELDS: dict[str, Any] = {
-    "series": {**_NAME, "description": "which series; may be left out where there is only one"},
-    "x": _INPUTS,
-    "time": {"type": ["string", "null"], "description": "of x, ISO 8601; without a zone it is UTC"},
-    "interval": _LEVELS,
-    "y": {
-        **_NUMBER,
-        "description": "label: beside x that of its row, alone that of the open row; null: missing",
-    },
-    "last_y": {**_NUMBER, "description": "beside x: label of the row before, which is open"},
-    "row": {"type": "integer", "minimum": 0, "description": "beside y alone: the row it is the label of"},
-    "for": {"type": ["string", "integer"], "description": "the same by the key, or seq, of its x"},
-    "key": {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": 200,
-        "description": "sent again, answered as it was",
-    },
-    "seq": {"type": "integer", "minimum": 1, "description": "number of the message in its series, likewise"},
-}
-_SCHEMAS: dict[str, Any] = {
-    "Error": {
-        "type": "object",
-        "properties": {"error": {"type": "string"}, "request": {"type": ["string", "null"]}},
-        "required": ["error"],
-    },
-    "Answer": {
-        "type": "object",
-        "properties": {
-            "series": _NAME,
-            "seq": {"type": "integer"},
-            "row": {"type": "integer"},
-            "prediction": _NUMBER,
-            "lower": {"oneOf": [_NUMBER, _NUMBERS]},
-            "upper": {"oneOf": [_NUMBER, _NUMBERS]},
-            "innovation": _NUMBER,
-            "events": {"type": "array", "items": {"type": "object"}},
-            "error": {
-                "type": "string",
-                "description": "why this message was refused; it has changed nothing",
-            },
-        },
-    },
-    "Row": {
-        "type": "object",
-        "properties": {name: _FIELDS[name] for name in ("series", "x", "time", "interval")},
-        "required": ["x"],
-    },
-    "Observation": {"type": "object", "properties": _FIELDS, "required": ["y"]},
-    "Step": {"type": "object", "properties": _FIELDS, "required": ["x"]},
-    "Object": {"type": "object"},
-    "List": {"type": "array", "items": {"type": "object"}},
+_STREAM, _SERIES = "/v1/streams/{stream}", "/v1/streams/{stream}/series/{series}"
+_PLAIN_NAME = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"}
+_IN_PATHS: dict[str, tuple[Schema, str]] = {
+    "stream": (_PLAIN_NAME, "name of the stream"),
+    "model": (_PLAIN_NAME, "name of the model"),
+    "series": (
+        {"type": "string"},
+        "name of the series: the text, else the whole number of those digits; ~ for the one without a name",
+    ),
 }
 
 
@@ -86,89 +28,22 @@ def document() -> dict[str, Any]:
     >>> document()["openapi"], "/v1/streams/{stream}/step" in document()["paths"]
     ('3.1.0', True)
     """
-    stream, series = "/v1/streams/{stream}", "/v1/streams/{stream}/series/{series}"
-    listing = [
-        _query("search", {"type": "string"}, "part of a name"),
-        _query("sort", {"type": "string", "enum": ["trouble", "name", "recent"]}, "order"),
-        _query("limit", {"type": "integer", "minimum": 1, "maximum": 500}, "series given at most"),
-        _query("offset", {"type": "integer", "minimum": 0, "maximum": 10**9}, "series passed over"),
-        _query("spark", {"type": "integer", "minimum": 0, "maximum": 500}, "last labels given with each"),
-    ]
-    span = [
-        _query("from", {"type": "string"}, "ISO time, or seconds since 1970"),
-        _query("to", {"type": "string"}, "the same"),
-        _query("points", {"type": "integer", "minimum": 10, "maximum": 20000}, "rows given at most, about"),
-        _query("format", {"type": "string", "enum": ["json", "csv"]}, "csv has all rows of the range"),
-    ]
-    paths: dict[str, dict[str, Any]] = {
-        f"{stream}/predict": {
-            "post": _messages("Predict rows as the next ones; nothing changes", "Row", "read")
-        },
-        f"{stream}/observe": {
-            "post": _messages("Bring labels; durable once answered", "Observation", "write")
-        },
-        f"{stream}/step": {"post": _messages("Open the next rows; durable once answered", "Step", "write")},
-        "/v1/streams": {
-            "get": _operation("List streams", "read", gives="List"),
-            "post": _operation("Begin a stream", "admin", takes=_object("name", "champion"), status="201"),
-        },
-        stream: {
-            "get": _operation("One stream, with the scores of its models", "read"),
-            "delete": _operation("Retire a stream; its file stays", "admin"),
-        },
-        f"{stream}/challengers": {
-            "post": _operation("Let a model go along", "admin", takes=_object("model"), status="201")
-        },
-        f"{stream}/challengers/{{model}}": {"delete": _operation("Let a challenger go", "admin")},
-        f"{stream}/challengers/{{model}}/promote": {
-            "post": _operation("Let a challenger and the champion change places", "admin")
-        },
-        f"{stream}/backup": {"post": _operation("The state file as it is now", "admin", gives=None)},
-        f"{stream}/live": {
-            "get": _operation("Rows and events as they come (server-sent events)", "read", gives=None)
-            | {
-                "parameters": [
-                    _query("series", {"type": "array", "items": {"type": "string"}}, "which; none: all")
-                ]
-            }
-        },
-        f"{stream}/events": {
-            "get": _operation("Events of the monitor, the latest first", "read", gives="List")
-            | {
-                "parameters": [
-                    _query("series", {"type": "string"}, "of one series"),
-                    _query("limit", {"type": "integer", "minimum": 1, "maximum": 1000}, "events at most"),
-                ]
-            }
-        },
-        f"{stream}/series": {"get": _operation("List series", "read") | {"parameters": listing}},
-        series: {
-            "get": _operation("One series, with the weights of its experts", "read"),
-            "delete": _operation("Forget a series", "admin"),
-        },
-        f"{series}/history": {"get": _operation("Rows of a series by time", "read") | {"parameters": span}},
-        f"{series}/snapshot": {
-            "get": _operation("State of a series as bytes", "admin", gives=None),
-            "put": _operation("Let a series go on from such bytes", "admin", takes=_BYTES),
-        },
-        "/v1/models": {"get": _operation("List models", "read", gives="List")},
-        "/v1/models/{model}": {
-            "put": _operation("Upload a .varnn file", "admin", takes=_BYTES, status="201"),
-            "delete": _operation("Delete a model that no stream uses", "admin"),
-        },
-        "/v1/health": {"get": _operation("How the service is", "read")},
-        "/v1/session": {"get": _operation("Who is asking", "read")},
-        "/v1/openapi.json": {"get": _operation("This description", "read")},
-        "/healthz": {"get": _operation("Whether the process answers", None, gives=None)},
-        "/readyz": {"get": _operation("Whether messages are taken", None, gives=None)},
-        "/metrics": {"get": _operation("Figures for Prometheus (OpenMetrics)", "read", gives=None)},
-    }
-    for path, item in paths.items():
-        named = [one for one in ("stream", "series", "model") if f"{{{one}}}" in path]
-        item["parameters"] = [
-            {"name": one, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-            for one in named
-        ]
+    paths: dict[str, dict[str, Any]] = {}
+    for (method, path), operation in _operations().items():
+        scope = ROUTES[method, path]
+        if scope is None:
+            operation["security"] = []
+        else:
+            needs = f"Needs a token of scope {scope}, where tokens are needed."
+            operation["description"] = f"{operation.get('description', '')}\n\n{needs}".strip()
+        item = paths.setdefault(path, {})
+        item[method.lower()] = operation
+        if names := [one for one in _IN_PATHS if f"{{{one}}}" in path]:
+            item["parameters"] = [
+                {"name": one, "in": "path", "required": True, "schema": schema, "description": words}
+                for one, (schema, words) in _IN_PATHS.items()
+                if one in names
+            ]
     return {
         "openapi": "3.1.0",
         "info": {
@@ -178,21 +53,168 @@ def document() -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": _SCHEMAS,
+            "schemas": SCHEMAS,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"token": []}, {}],
     }
 
 
-_BYTES: dict[str, Any] = {
-    "required": True,
-    "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-}
+def _operations() -> dict[tuple[str, str], dict[str, Any]]:
+    """All operations by method and path, in the order in which they are shown."""
+    return {
+        ("POST", f"{_STREAM}/predict"): _messages("Predict rows as the next ones; nothing changes", "Row"),
+        ("POST", f"{_STREAM}/observe"): _messages("Bring labels; durable once answered", "Observation"),
+        ("POST", f"{_STREAM}/step"): _messages("Open the next rows; durable once answered", "Step"),
+        ("GET", "/v1/streams"): _operation("List streams", many(ref("Stream"))),
+        ("POST", "/v1/streams"): _operation(
+            "Begin a stream", ref("Stream"), takes=_object("name", "champion"), status="201"
+        ),
+        ("GET", _STREAM): _operation("One stream, with the scores of its models", ref("Stream")),
+        ("DELETE", _STREAM): _operation("Retire a stream; its file stays", ref("Retired")),
+        ("POST", f"{_STREAM}/challengers"): _operation(
+            "Let a model go along", ref("Stream"), takes=_object("model"), status="201"
+        ),
+        ("DELETE", f"{_STREAM}/challengers/{{model}}"): _operation("Let a challenger go", ref("Stream")),
+        ("POST", f"{_STREAM}/challengers/{{model}}/promote"): _operation(
+            "Let a challenger and the champion change places", ref("Stream")
+        ),
+        ("POST", f"{_STREAM}/backup"): _operation(
+            "The state file as it is now", _BYTES, kind="application/vnd.sqlite3"
+        ),
+        ("GET", f"{_STREAM}/live"): _live(),
+        ("GET", f"{_STREAM}/events"): _operation(
+            "Events of the monitor, the latest first",
+            many(ref("Event")),
+            query=[
+                _query("series", {"type": "string"}, "of one series, named as in a path"),
+                _query("limit", _whole(1, 1000), "events at most; 100"),
+            ],
+        ),
+        ("GET", f"{_STREAM}/series"): _operation("List series", ref("SeriesList"), query=_listing()),
+        ("GET", _SERIES): _operation("One series, with the weights of its experts", ref("Summary")),
+        ("DELETE", _SERIES): _operation("Forget a series", ref("Forgotten")),
+        ("GET", f"{_SERIES}/history"): _history(),
+        ("GET", f"{_SERIES}/snapshot"): _operation(
+            "State of a series as bytes", _BYTES, kind="application/octet-stream"
+        ),
+        ("PUT", f"{_SERIES}/snapshot"): _operation(
+            "Let a series go on from such bytes",
+            ref("Placed"),
+            takes=_FILE,
+            more="Its history after that state is dropped. Keys that were known stay known.",
+        ),
+        ("GET", "/v1/models"): _operation("List models", many(ref("Model"))),
+        ("PUT", "/v1/models/{model}"): _operation(
+            "Upload a .varnn file", ref("Model"), takes=_FILE, status="201"
+        ),
+        ("DELETE", "/v1/models/{model}"): _operation("Delete a model that no stream uses", ref("Deleted")),
+        ("GET", "/v1/health"): _operation("How the service is", ref("Health")),
+        ("GET", "/v1/session"): _operation("Who is asking", ref("Session")),
+        ("GET", "/v1/openapi.json"): _operation("This description", {"type": "object"}),
+        ("GET", "/healthz"): _operation("Whether the process answers", _TEXT, kind="text/plain"),
+        ("GET", "/readyz"): _ready(),
+        ("GET", "/metrics"): _operation(
+            "Figures for Prometheus (OpenMetrics)", _TEXT, kind="application/openmetrics-text"
+        ),
+    }
 
 
-def _ref(name: str) -> dict[str, Any]:
-    return {"$ref": f"#/components/schemas/{name}"}
+_TEXT: Schema = {"type": "string"}
+_BYTES: Schema = {"type": "string", "format": "binary"}
+_FILE: dict[str, Any] = {"required": True, "content": {"application/octet-stream": {"schema": _BYTES}}}
+_LINES = "application/x-ndjson"
+
+
+def _operation(
+    summary: str,
+    gives: Schema,
+    *,
+    kind: str = "application/json",
+    takes: dict[str, Any] | None = None,
+    query: list[dict[str, Any]] | None = None,
+    more: str = "",
+    status: str = "200",
+) -> dict[str, Any]:
+    refused = {"description": "refused", "content": {"application/json": {"schema": ref("Error")}}}
+    good = {"description": "done", "content": {kind: {"schema": gives}}}
+    found: dict[str, Any] = {"summary": summary, "responses": {status: good, "default": refused}}
+    if more:
+        found["description"] = more
+    if takes is not None:
+        found["requestBody"] = takes
+    if query is not None:
+        found["parameters"] = query
+    return found
+
+
+def _messages(summary: str, kind: str) -> dict[str, Any]:
+    more = (
+        "The body is one message, a list of them, or lines of them; it is answered in the same form, each in "
+        "its place. Of a list or lines each message is taken or refused for itself, and the status is 200; "
+        "one message that is refused has status 422, or 409 for a wrong seq."
+    )
+    found = _operation(
+        summary, {"oneOf": [ref("Answer"), many(ref("Answer"))]}, more=more, takes={"required": True}
+    )
+    found["requestBody"]["content"] = {
+        "application/json": {"schema": {"oneOf": [ref(kind), many(ref(kind))]}},
+        _LINES: {"schema": _TEXT},
+    }
+    found["responses"]["200"]["content"][_LINES] = {"schema": _TEXT}
+    for status, words in (("409", "its seq is not the one that is due"), ("422", "it cannot be used")):
+        content = {"application/json": {"schema": {"oneOf": [ref("Answer"), ref("Error")]}}}
+        found["responses"][status] = {"description": words, "content": content}
+    return found
+
+
+def _live() -> dict[str, Any]:
+    return _operation(
+        "Rows and events as they come (server-sent events)",
+        _TEXT,
+        kind="text/event-stream",
+        query=[_query("series", many(_TEXT), "which, named as in a path; none: all")],
+        more=(
+            "`event: rows`, a list of rows, each when it is predicted and again, with y, when its label is "
+            "there; `event: events`, a list as of the route events; `event: lagging`, how many were lost as "
+            "they were read too slowly. Gathered ten times a second."
+        ),
+    )
+
+
+def _history() -> dict[str, Any]:
+    found = _operation(
+        "Rows of a series by time",
+        ref("History"),
+        query=[
+            _query("from", _TEXT, "ISO time, or seconds since 1970"),
+            _query("to", _TEXT, "the same, included"),
+            _query("points", _whole(10, 20_000), "rows given at most; 2000"),
+            _query("format", {"type": "string", "enum": ["json", "csv"]}, "csv has all rows of the range"),
+        ],
+    )
+    found["responses"]["200"]["content"]["text/csv"] = {"schema": _TEXT}
+    return found
+
+
+def _listing() -> list[dict[str, Any]]:
+    return [
+        _query("search", _TEXT, "part of a name"),
+        _query("sort", {"type": "string", "enum": ["trouble", "name", "recent"]}, "order; trouble"),
+        _query("limit", _whole(1, 500), "series given at most; 50"),
+        _query("offset", _whole(0, 10**9), "series passed over; 0"),
+        _query("spark", _whole(0, 500), "last labels given with each; 0"),
+    ]
+
+
+def _ready() -> dict[str, Any]:
+    found = _operation("Whether messages are taken", _TEXT, kind="text/plain")
+    content = {"text/plain": {"schema": _TEXT}}
+    found["responses"]["503"] = {
+        "description": "not yet, not any more, or a stream cannot write",
+        "content": content,
+    }
+    return found
 
 
 def _object(*fields: str) -> dict[str, Any]:
@@ -204,45 +226,9 @@ def _object(*fields: str) -> dict[str, Any]:
     return {"required": True, "content": {"application/json": {"schema": schema}}}
 
 
-def _query(name: str, schema: dict[str, Any], words: str) -> dict[str, Any]:
+def _whole(least: int, most: int) -> Schema:
+    return {"type": "integer", "minimum": least, "maximum": most}
+
+
+def _query(name: str, schema: Schema, words: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "required": False, "schema": schema, "description": words}
-
-
-def _operation(
-    summary: str,
-    scope: str | None,
-    *,
-    takes: dict[str, Any] | None = None,
-    gives: str | None = "Object",
-    status: str = "200",
-) -> dict[str, Any]:
-    good: dict[str, Any] = {"description": "done"}
-    if gives is not None:
-        good["content"] = {"application/json": {"schema": _ref(gives)}}
-    refused = {"description": "refused", "content": {"application/json": {"schema": _ref("Error")}}}
-    found: dict[str, Any] = {"summary": summary, "responses": {status: good, "default": refused}}
-    if scope is None:
-        found["security"] = []
-    else:
-        found["description"] = f"Needs a token of scope {scope}, where tokens are needed."
-    if takes is not None:
-        found["requestBody"] = takes
-    return found
-
-
-def _messages(summary: str, kind: str, scope: str) -> dict[str, Any]:
-    one, some = _ref(kind), {"type": "array", "items": _ref(kind)}
-    answers = {"oneOf": [_ref("Answer"), {"type": "array", "items": _ref("Answer")}]}
-    found = _operation(summary, scope)
-    found["requestBody"] = {
-        "required": True,
-        "content": {
-            "application/json": {"schema": {"oneOf": [one, some]}},
-            "application/x-ndjson": {"schema": {"type": "string"}},
-        },
-    }
-    found["responses"]["200"]["content"] = {
-        "application/json": {"schema": answers},
-        "application/x-ndjson": {"schema": {"type": "string"}},
-    }
-    return found

@@ -69,6 +69,7 @@ def run(
         example; it is given a function that ends the service.
     """
     uvicorn = require("uvicorn", "serve", "a live service")
+    from varnn.service._protocol import GuardedProtocol
     from varnn.service.app import application
 
     check_address(address.host, tokens)
@@ -91,6 +92,7 @@ def run(
             ssl_certfile=None if address.certificate is None else str(address.certificate),
             ssl_keyfile=None if address.key is None else str(address.key),
             ws="none",
+            http=GuardedProtocol,
         )
         try:
             config.load()

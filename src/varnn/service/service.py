@@ -66,8 +66,6 @@ class Service:
             ) from None
         check_writable(self.folder / "service")
         self._lock = Lock(self.folder / "service", "Give another --data folder.")
-        for path in (*self._streams_at.glob(".backup-*.part"), *self._models_at.glob(".*.part")):
-            path.unlink()  # of a process that was killed
         self._changing = RLock()  # of models and roles, which are changed by one at a time
         self._fitted: dict[str, Fitted] = {}
         self._streams: dict[str, LiveStream] = {}
@@ -78,7 +76,10 @@ class Service:
                 for path in place.glob(".*.part"):  # of a process that was ended while it wrote them
                     path.unlink()
             for path in sorted(self._streams_at.glob("[!.]*.state")):
-                self._open(path.stem)
+                if path.stat().st_size:
+                    self._open(path.stem)
+                else:  # of a process that was ended before it could write anything
+                    path.unlink()
         except BaseException:
             self.close()
             raise
@@ -91,12 +92,13 @@ class Service:
 
     def close(self) -> None:
         """End all streams: what waits is answered first, and every state is kept."""
-        self.is_open = False
+        was_open, self.is_open = self.is_open, False
         with self._changing:
             for live in self._streams.values():
                 live.close()
             self._streams = {}
-            self._lock.release()
+            if was_open:
+                self._lock.release()
 
     # -- models --------------------------------------------------------------------------------------
 
@@ -174,6 +176,8 @@ class Service:
     def stream(self, name: str) -> LiveStream:
         """A stream by its name."""
         live = self._streams.get(name)
+        if live is not None and live.has_ended:
+            live = self._again(live)
         if live is None:
             if not self.is_open:
                 raise Closing("the service is ending. Try again in some seconds.")
@@ -187,7 +191,8 @@ class Service:
         fitted = model_file.read(path).fitted
         if name in self._streams:
             live = self._streams[name]
-            if live.model.fingerprint != fitted.fingerprint:
+            # It may have another champion by now: what counts is that the file is the one it began with.
+            if not self._model_path(name).is_file() or self.model(name).fingerprint != fitted.fingerprint:
                 raise ConfigError(
                     f"stream {name!r} in {str(self.folder)!r} goes on with another model than {str(path)!r}. "
                     "Upload this one as its challenger, give it another name, or give another --data folder."
@@ -273,22 +278,38 @@ class Service:
     @contextmanager
     def _reopened(self, live: LiveStream) -> Iterator[Roles]:
         """Close a stream, with all its states on disk, and open it again with the roles it has then."""
-        live.call(lambda store: store.checkpoint()).result()
-        live.close()
+        live.call(lambda store: store.checkpoint(), writes=True).result()  # while others can go on
+        live.close(with_states=True)
         try:
             yield read_roles(live.path)
         finally:
             self._open(live.name, live)
 
+    def _again(self, live: LiveStream) -> LiveStream:
+        """A stream that should be open: where it could not be, once, another try is made."""
+        if self.is_open and self._changing.acquire(blocking=False):  # else it is being opened
+            try:
+                if self._streams.get(live.name) is live:
+                    self._open(live.name, live)
+            finally:
+                self._changing.release()
+        return self._streams.get(live.name, live)
+
     def _open(self, name: str, before: LiveStream | None = None) -> None:
         path = self._state_path(name)
         roles = read_roles(path)
         champion = roles.champion or self._named(roles.fingerprint, path)
+        models = {one: self._needed(one, name) for one in (champion, *roles.challengers)}
+        if models[champion].fingerprint != roles.fingerprint:
+            raise ModelFileError(
+                f"stream {name!r} goes on with another model than {str(self._model_path(champion))!r}, which "
+                f"was replaced. Put back the file that {str(path)!r} belongs to."
+            )
         live = LiveStream(
             name,
             path,
-            (champion, self.model(champion)),
-            [(one, self.model(one)) for one in roles.challengers],
+            (champion, models[champion]),
+            [(one, models[one]) for one in roles.challengers],
             self.settings,
             self._commit_of(name),
         )
@@ -297,6 +318,16 @@ class Service:
         self._streams[name] = live
         if roles.champion is None:
             self._write_roles(live, champion, ())
+
+    def _needed(self, model: str, stream: str) -> Fitted:
+        """A model of a stream, whose file must be there."""
+        try:
+            return self.model(model)
+        except NotFound:
+            raise ModelFileError(
+                f"stream {stream!r} needs the model {model!r}, and there is no file "
+                f"{str(self._model_path(model))!r}. Put it back."
+            ) from None
 
     def _commit_of(self, name: str) -> Callable[[float], None]:
         return lambda seconds: self.on_commit(name, seconds)

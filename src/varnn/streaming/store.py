@@ -442,10 +442,10 @@ class Store:
             self._journal.close()
             raise
 
-    def _bring_back(self, scope: int, name: str) -> None:
-        """Bring a scope back into memory: its state, and the messages since."""
+    def _bring_back(self, scope: int, name: str) -> tuple[State | None, list[Entry]]:
+        """Bring a scope back into memory: its state, and the messages since, which are given."""
         if self._journal is None:
-            return
+            return None, []
         state, entries = self._journal.since(scope)
         if scope == _ALL:
             if state is not None:
@@ -466,6 +466,7 @@ class Store:
                     f"{error} Go on with the version of the library that wrote the file, or begin a new one."
                 ) from None
             self._entry = one.entry if scope == _ALL else self._entry
+        return state, entries
 
     def _do_again(self, scope: int, message: Any, name: str) -> None:
         if scope != _ALL:
