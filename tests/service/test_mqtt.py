@@ -199,9 +199,12 @@ def test_a_broker_that_restarts_is_waited_for(broker: Broker, folder: Path) -> N
             ear.wait_for("varnn/house/b/prediction")
 
 
-def test_a_broker_that_is_not_there_yet_is_waited_for(broker: Broker, folder: Path) -> None:
+def test_a_broker_that_is_not_there_yet_is_waited_for(
+    broker: Broker, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     broker.stop()
     with connected(broker, folder):
+        wait_until(partial(is_logged, caplog, "cannot be reached"))
         broker.start()
         wait_for_service(broker)
         with Ear(broker, "varnn/house/a/prediction") as ear:
@@ -360,6 +363,15 @@ def test_a_broker_may_want_a_password_and_speak_tls(
 
 def is_logged(caplog: pytest.LogCaptureFixture, words: str) -> bool:
     return any(words in record.getMessage() for record in list(caplog.records))
+
+
+def test_certificates_must_be_there(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.pem").write_text("")
+    with Service(folder) as service:
+        for name in ("missing.pem", "empty.pem"):
+            settings = MqttSettings(tls=True, ca_file=tmp_path / name)
+            with pytest.raises(ConfigError, match="certificates cannot be read"):
+                MqttConnector(service, settings)
 
 
 def test_a_password_needs_a_user_and_its_file(tmp_path: Path) -> None:

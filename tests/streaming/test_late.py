@@ -577,7 +577,6 @@ def plain_state(*, is_open: bool = True, n_series: int | None = None) -> Any:
         {"late": []},
         {"late": 7},
     ],
-    ids=str,
 )
 def test_what_no_snapshot_holds_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ModelFileError, match=r"damaged|one series|stream alone"):

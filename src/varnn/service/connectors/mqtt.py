@@ -14,8 +14,10 @@ received. A stream that is busy is waited for; then the broker holds back what i
 """
 
 import logging
+import socket
 import ssl
 from itertools import groupby
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Condition, Event, Thread
 from typing import Any, NamedTuple
@@ -26,7 +28,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from varnn.errors import DataError
+from varnn.errors import ConfigError, DataError
 from varnn.service.connectors._patience import ask
 from varnn.service.connectors.home_assistant import announcements
 from varnn.service.connectors.payloads import ACTIONS, message_of
@@ -130,10 +132,14 @@ class MqttConnector:
         if settings.username is not None:
             client.username_pw_set(settings.username, settings.password())
         if settings.tls:
-            client.tls_set_context(ssl.create_default_context(cafile=settings.ca_file))
+            client.tls_set_context(_vouched_for(settings.ca_file))
         client.will_set(self._status, b"offline", qos=1, retain=True)
         client.reconnect_delay_set(1, _LONGEST_WAIT)
+        client.enable_logger(_log)
+        client.suppress_exceptions = True  # it would end its thread; the log has them
+        client.on_socket_open = _send_at_once
         client.on_connect = self._on_connect
+        client.on_connect_fail = self._on_connect_fail
         client.on_subscribe = self._on_subscribe
         client.on_disconnect = self._on_disconnect
         client.on_message = self._on_message
@@ -158,6 +164,9 @@ class MqttConnector:
         _log.info("connected to the MQTT broker %s", self._settings.host)
         options = SubscribeOptions(qos=1, retainHandling=SubscribeOptions.RETAIN_DO_NOT_SEND)
         client.subscribe([(f"{self._settings.prefix}/+/+/{one}", options) for one in ACTIONS])
+
+    def _on_connect_fail(self, _client: paho.Client, _data: object) -> None:
+        _log.warning("the MQTT broker %s cannot be reached, and is tried again", self._settings.host)
 
     def _on_subscribe(
         self, _client: paho.Client, _data: object, _number: int, reasons: Any, _properties: Properties | None
@@ -300,6 +309,18 @@ class MqttConnector:
                     self._client.ack(one.number, one.qos)
                 self._pending.discard((one.session, one.number))
         return True
+
+
+def _vouched_for(file: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=file)
+    except OSError as error:
+        raise ConfigError(f"certificates cannot be read from {str(file)!r}, ca_file: {error}.") from None
+
+
+def _send_at_once(_client: paho.Client, _data: object, connection: Any) -> None:
+    """Do not hold small packets back until the last one is confirmed, which takes 40 ms."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def _properties(kind: int, **values: Any) -> Properties:
