@@ -2,10 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types imports unit docs format lock clean reproduce bench bench-peers
+.PHONY: demo serve-demo test lint types imports unit docs format lock clean reproduce bench bench-peers
 
 demo: .venv/installed
 	$(BIN)/varnn demo --output report.html
+
+# A live service with a dashboard, fed by made series with drift, shifts and bursts; Ctrl-C ends it.
+serve-demo: .venv/installed
+	$(BIN)/python -m varnn.service.demo
 
 test: lint types imports unit
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 from varnn.errors import VarnnError
 from varnn.service.client import Client
 
-COMMAND = [sys.executable, "-c", "from varnn.cli.app import main; main()", "serve"]
+PROGRAM = "from varnn.cli.app import main; main()"
 _ADDRESS = re.compile(rb"dashboard http://127\.0\.0\.1:(\d+)/")
 PATIENCE = 60.0  # seconds until a service is there, or gone
 
@@ -26,8 +26,8 @@ class Served:
         Its ``--data``.
     arguments
         Model files, and more options.
-    environment
-        Variables of its environment; None for those of this process.
+    first
+        Statements of Python that the process begins with.
 
     Examples
     --------
@@ -37,20 +37,20 @@ class Served:
     []
     """
 
-    def __init__(
-        self, folder: Path, arguments: Sequence[str | Path] = (), *, environment: dict[str, str] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, arguments: Sequence[str | Path] = (), *, first: str = "") -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         self.words_at = folder.with_name(f"{folder.name}.words")  # what all processes of a folder said
         self._before = self.words_at.stat().st_size if self.words_at.exists() else 0
         self.port: int | None = None
         with self.words_at.open("ab") as words:
             self.process = subprocess.Popen(
-                [*COMMAND, *map(str, arguments), "--data", str(folder), "--port", "0"],
+                [
+                    *(sys.executable, "-c", f"{first}\n{PROGRAM}", "serve"),
+                    *(*map(str, arguments), "--data", str(folder), "--port", "0"),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=words,
                 stderr=words,
-                env=environment,
             )
         self.started = time.monotonic()
 

@@ -17,6 +17,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+OF_LISTENER = ("certfile", "keyfile")  # settings that must come after its own
 PATIENCE = 20.0  # seconds, on a machine that others use, too
 
 
@@ -42,13 +43,19 @@ def wait_until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
 class Broker:
     """mosquitto in a folder of its own; sessions and retained messages outlive a restart."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *settings: str) -> None:
         self.port = free_port()
         self._config = folder / "mosquitto.conf"
-        self._config.write_text(
-            f"listener {self.port} 127.0.0.1\nallow_anonymous true\npersistence true\n"
-            f"persistence_location {folder}/\nuser {getpass.getuser()}\n"
-        )
+        lines = [
+            "per_listener_settings false",
+            f"user {getpass.getuser()}",
+            "persistence true",
+            f"persistence_location {folder}/",
+            *(settings or ["allow_anonymous true"]),
+        ]
+        where = [f"listener {self.port} 127.0.0.1", *(one for one in lines if one.split()[0] in OF_LISTENER)]
+        rest = [one for one in lines if one.split()[0] not in OF_LISTENER]
+        self._config.write_text("\n".join([*rest, *where, ""]))
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

@@ -47,10 +47,11 @@ def served(folder: Path, *models: Path) -> Iterator[str]:
     )
     try:
         assert process.stderr is not None
-        said = process.stderr.readline()
-        found = re.search(r"http://[0-9.:]+", said)
-        assert found, said
-        yield found[0]
+        said: list[str] = []  # a first start may say that it compiles
+        while not (found := re.search(r"dashboard (http://[0-9.:]+)", said[-1] if said else "")):
+            said.append(process.stderr.readline())
+            assert said[-1], "".join(said)
+        yield found[1]
     finally:
         process.terminate()
         process.communicate(timeout=20)
@@ -214,7 +215,7 @@ def test_series_page(pages: Open, url: str) -> None:
     for colour in ("--truth", "--prediction", "--event"):
         assert inked(page, colour) > 20, colour
     expect(page.get_by_role("region", name="Newest first").locator("tbody tr")).to_have_count(20)
-    expect(page.locator(".events li").first).to_contain_text("Coverage lost")
+    expect(page.locator(".events li").first).to_contain_text(re.compile("Coverage lost: −[0-9]+ points"))
     expect(page.locator(".weights li").first).to_contain_text("%")
     expect(page.get_by_text("Times in Europe/Berlin, UTC+1.")).to_be_visible()
     with page.expect_download() as given:

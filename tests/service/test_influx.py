@@ -177,8 +177,10 @@ def test_a_last_line_without_an_end_counts_and_the_end_is_told(service: Service)
 def test_closing_ends_the_reading(service: Service) -> None:
     pipe = Pipe(service)
     pipe.connector.close()
-    assert pipe.ended.is_set()
-    pipe.finish()
+    pipe.write(line(0, "heat=1,wind=1"))
+    assert not pipe.ended.is_set(), "whoever closes it knows"
+    pipe.ended.set()
+    assert pipe.finish() == []
 
 
 def test_without_echo_only_answers_come_out(folder: Path) -> None:
@@ -269,37 +271,27 @@ def test_settings_as_one_text() -> None:
     )
 
 
-SERVER = """
-import sys
-from threading import Event
-from typing import Any
-from varnn.service.connectors import InfluxSettings, start
-from varnn.service.service import Service
-
-ended = Event()
-with Service(sys.argv[1]) as service:
-    close = start(service, influx=InfluxSettings(measurement="power"), on_end=ended.set)
-    print("what others print is no line")
-    ended.wait()
-    close()
-"""
+COMMAND = [sys.executable, "-c", "from varnn.cli.app import main; main()", "serve", "--port", "0"]
 
 
-def test_a_process_answers_line_by_line_and_ends_with_its_input(folder: Path) -> None:
+@pytest.mark.parametrize("end", ["of the input", "by a signal"])
+def test_the_command_answers_line_by_line_and_ends_well(folder: Path, end: str) -> None:
     """As execd wants it: a line in, its answer out at once, and the end of the input is the end."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    for number in range(3):
-        process.stdin.write(line(number, "heat=0.5,wind=1,load=1").encode())
-        process.stdin.flush()
-        assert process.stdout.readline().startswith(b"power,house=a ")
-        assert process.stdout.readline().startswith(b"power_varnn,house=a prediction=")
-    said, told = process.communicate(timeout=30)
-    assert (process.returncode, said) == (0, b"")
-    assert b"what others print" in told
+    command = [*COMMAND, "--data", str(folder), "--influx", "measurement=power"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]  # a mapping
+        for number in range(3):
+            process.stdin.write(line(number, "heat=0.5,wind=1,load=1").encode())
+            process.stdin.flush()
+            assert process.stdout.readline().startswith(b"power,house=a ")
+            assert process.stdout.readline().startswith(b"power_varnn,house=a prediction=")
+        if end == "by a signal":
+            process.terminate()
+            process.wait(30)
+        said, told = process.communicate(timeout=30)
+    assert (process.returncode, said) == (0, b""), told
+    assert b"dashboard http" in told
+    with Service(folder) as service:
+        again = {"series": "house=a", "x": {}, "key": str(NOW + 2 * MINUTE)}
+        [answer] = service.stream("house").submit([again]).result()
+        assert answer["row"] == 2

@@ -148,6 +148,14 @@ def test_callers_are_forgotten_before_they_are_too_many() -> None:
     assert buckets.wait("c") == 0.0 < buckets.wait("a")
 
 
+def test_a_clock_that_goes_back_takes_nothing_away() -> None:
+    now = 1000.0
+    buckets = Buckets(1, 10, clock=lambda: now)
+    buckets.take("a", 5)
+    now = 0.0
+    assert buckets.wait("a") == 0.0
+
+
 def test_a_service_that_ends_answers_only_those_who_watch_it() -> None:
     ending = False
     app = Limiter(Echo(), Limits(), ending=lambda: ending)

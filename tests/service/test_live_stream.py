@@ -253,3 +253,43 @@ def test_a_bug_is_not_the_end(champion: Fitted, tmp_path: Path) -> None:
         live.call(wrong).result()
     assert "prediction" in live.submit([{"x": [0.1, 0.2]}]).result()[0]
     live.close()
+
+
+def test_events_and_labels_say_when_their_rows_were(champion: Fitted, tmp_path: Path) -> None:
+    live = LiveStream("m", tmp_path / "m.state", ("m", champion))
+    told: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
+
+    def hear(rows: list[dict[str, Any]], noticed: list[dict[str, Any]]) -> None:
+        told.extend(rows)
+        events.extend(noticed)
+
+    live.follow(hear)
+    random = np.random.default_rng(0)
+    for row in range(300):
+        minute = f"2026-01-01T{row // 60:02d}:{row % 60:02d}"
+        message: dict[str, Any] = {"x": random.normal(size=2).tolist(), "time": minute}
+        if row:
+            message["last_y"] = float(random.normal() * (50 if row > 200 else 0.2))
+        live.submit([message]).result()
+    times = reading.history(live.path, 1)["columns"]["at"]
+    assert events and all(one["at"] == times[one["row"]] for one in events)
+    assert all(one["at"] == times[one["row"]] for one in told)
+    live.close()
+
+
+def test_a_first_step_that_fails_does_not_end_a_stream(
+    champion: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from varnn.service import live_stream
+
+    def broken(model: Fitted) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(live_stream, "Stream", broken)
+        live = LiveStream("m", tmp_path / "m.state", ("m", champion))
+        assert live.is_warm.wait(20)
+    assert "prediction" in live.submit([{"x": [0.1, 0.2]}]).result(20)[0]
+    live.close()
+    assert not live.is_ready

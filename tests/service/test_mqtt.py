@@ -1,6 +1,7 @@
 """The MQTT connector against a real broker: answers, announcements, and what survives a kill or a restart."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -86,6 +87,8 @@ def test_home_assistant_is_told_once_in_retained_messages(broker: Broker, folder
     with connected(broker, folder), Ear(broker, "varnn/+/+/prediction") as ear:
         for number in range(3):
             ear.say("varnn/house/kitchen/step", row(number, y=1.0))
+        ear.say("varnn/house/nobody/predict", row(0))  # no row, and so no series
+        ear.wait_for("varnn/house/nobody/prediction")
         state = ear.wait_for("varnn/house/kitchen/prediction", 3)
     with Ear(broker, "homeassistant/#") as late:
         wait_until(lambda: len(late.heard) == 5)
@@ -196,9 +199,12 @@ def test_a_broker_that_restarts_is_waited_for(broker: Broker, folder: Path) -> N
             ear.wait_for("varnn/house/b/prediction")
 
 
-def test_a_broker_that_is_not_there_yet_is_waited_for(broker: Broker, folder: Path) -> None:
+def test_a_broker_that_is_not_there_yet_is_waited_for(
+    broker: Broker, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     broker.stop()
     with connected(broker, folder):
+        wait_until(partial(is_logged, caplog, "cannot be reached"))
         broker.start()
         wait_for_service(broker)
         with Ear(broker, "varnn/house/a/prediction") as ear:
@@ -206,24 +212,17 @@ def test_a_broker_that_is_not_there_yet_is_waited_for(broker: Broker, folder: Pa
             ear.wait_for("varnn/house/a/prediction")
 
 
-SERVER = """
-import sys, threading
-from varnn.service.connectors.mqtt import MqttConnector
-from varnn.service.connectors.settings import MqttSettings
-from varnn.service.service import Service
-
-MqttConnector(Service(sys.argv[1]), MqttSettings(host="127.0.0.1", port=int(sys.argv[2]))).start()
-threading.Event().wait()
-"""
+COMMAND = [sys.executable, "-c", "from varnn.cli.app import main; main()", "serve", "--port", "0"]
 
 
 def test_after_a_kill_every_message_counts_once(broker: Broker, folder: Path, model: Path) -> None:
     """Killed again and again while it works; numbers must be those of a service that nothing happened to."""
     rounds, each = 4, 100
-    command = [sys.executable, "-c", SERVER, str(folder), str(broker.port)]
-    with Ear(broker, "varnn/house/a/#") as ear:
+    command = [*COMMAND, "--data", str(folder), "--mqtt", f"mqtt://127.0.0.1:{broker.port}"]
+    with Ear(broker, "varnn/house/a/#", "varnn/status") as ear:
         for one in range(rounds):
-            with subprocess.Popen(command) as server:
+            end = signal.SIGKILL if one < rounds - 1 else signal.SIGTERM
+            with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
                 try:
                     if one == 0:  # from then on the broker keeps what is said to it
                         wait_for_service(broker)
@@ -233,7 +232,9 @@ def test_after_a_kill_every_message_counts_once(broker: Broker, folder: Path, mo
                     goal = one * each + each // 3 if one < rounds - 1 else rounds * each
                     wait_until(partial(has_answers, ear, goal))
                 finally:
-                    server.send_signal(signal.SIGKILL)
+                    server.send_signal(end)
+            assert server.returncode == (0 if end == signal.SIGTERM else -end)
+        wait_until(lambda: ear.of("varnn/status")[-1].payload == b"offline")
         found = answered(ear)
         assert not ear.of("varnn/house/a/error")
     assert sorted(found) == list(range(1, rounds * each + 1))
@@ -265,12 +266,14 @@ def test_a_message_that_was_taken_is_known_by_its_key_or_its_time(broker: Broker
             ("observe", {"y": 1.0, "time": row(0)["time"]}),
             ("step", {"x": [0.1, 0.2], "key": "second"}),
             ("observe", {"y": 2.0, "for": "second"}),
+            ("step", {"x": [0.1, 0.2], "key": "third"}),
+            ("observe", {"y": 2.0, "row": 2, "time": "2026-11-16T12:00"}),
         ]
         for _ in range(2):
             for action, message in said:
                 ear.say(f"varnn/house/a/{action}", message)
-        answers = ear.wait_for("varnn/house/a/prediction", 8)
-        assert answers[:4] == answers[4:]
+        answers = ear.wait_for("varnn/house/a/prediction", 12)
+        assert answers[:6] == answers[6:]
         assert not ear.of("varnn/house/a/error")
 
 
@@ -319,6 +322,56 @@ def test_settings_as_one_text(tmp_path: Path) -> None:
 def test_settings_that_cannot_be_are_refused(url: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         MqttSettings.from_url(url)
+
+
+def test_a_broker_may_want_a_password_and_speak_tls(
+    tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tools = [shutil.which("openssl"), shutil.which("mosquitto_passwd")]
+    if None in tools:
+        pytest.skip("openssl or mosquitto_passwd is not installed")
+    key, certificate, users = (str(tmp_path / name) for name in ("key.pem", "cert.pem", "users"))
+    made = ["-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "2"]
+    named = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run(["openssl", "req", "-x509", *made, *named], check=True, capture_output=True)
+    subprocess.run(["mosquitto_passwd", "-b", "-c", users, "me", "s3cret"], check=True, capture_output=True)
+    place = tmp_path / "broker"
+    place.mkdir()
+    settings = [
+        "allow_anonymous false",
+        f"password_file {users}",
+        f"certfile {certificate}",
+        f"keyfile {key}",
+    ]
+    broker = Broker(place, *settings)
+    broker.start()
+    right, wrong = tmp_path / "right", tmp_path / "wrong"
+    right.write_text("s3cret\n")
+    wrong.write_text("guess\n")
+    url = f"mqtts://me@127.0.0.1:{broker.port}?ca_file={certificate}"
+    try:
+        with Service(folder) as service:
+            for password, said in ((right, "connected to"), (wrong, "refuses us: Not authorized")):
+                connector = MqttConnector(service, MqttSettings.from_url(url, password))
+                with caplog.at_level("INFO"):
+                    connector.start()
+                    wait_until(partial(is_logged, caplog, said))
+                connector.close()
+    finally:
+        broker.stop()
+
+
+def is_logged(caplog: pytest.LogCaptureFixture, words: str) -> bool:
+    return any(words in record.getMessage() for record in list(caplog.records))
+
+
+def test_certificates_must_be_there(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.pem").write_text("")
+    with Service(folder) as service:
+        for name in ("missing.pem", "empty.pem"):
+            settings = MqttSettings(tls=True, ca_file=tmp_path / name)
+            with pytest.raises(ConfigError, match="certificates cannot be read"):
+                MqttConnector(service, settings)
 
 
 def test_a_password_needs_a_user_and_its_file(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ none   POST /login
 none   POST /logout
 none   GET /healthz
 none   GET /readyz
-read   GET /docs
+none   GET /docs
 read   GET /metrics
 read   GET /v1/openapi.json
 read   GET /v1/health

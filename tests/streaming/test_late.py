@@ -290,21 +290,22 @@ def test_a_step_does_both_or_neither(kind: str, x: Any, options: dict[str, Any],
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_step_that_settles_an_old_row_gives_its_interval(way: Way) -> None:
-    """Settling goes back and does rows again, by which the bounds of the newest one are lost."""
+def test_a_step_has_its_bounds_where_a_row_that_waited_becomes_too_old(way: Way) -> None:
+    rows = later("default", 12, trouble=False)
     with way():
-        rows = later("default", 10)
-        late = LateLabels(Stream(fitted("default")), 3)
-        for row in range(4):
-            late.predict(rows.x[row, 0])
-        other = LateLabels.restore(fitted("default"), late.snapshot(), 3)
-        other.observe(1.0)
-        expected = other.predict(rows.x[4, 0], interval=[0.5, 0.9])
-        _, found = late.step(1.0, rows.x[4, 0], interval=[0.5, 0.9])
-        assert late.waiting == [1, 2]
-        assert found.prediction == expected.prediction
-        np.testing.assert_array_equal(found.lower, expected.lower)
-        np.testing.assert_array_equal(found.upper, expected.upper)
+        late, beside = (LateLabels(Stream(fitted("default")), 3) for _ in range(2))
+        for one in (late, beside):
+            for row in range(4):  # and rows 0 to 2 wait
+                one.predict(rows.x[row, 0], interval=[0.9])
+        for row in range(4, 12):
+            innovation, stepped = late.step(float(rows.y[row - 1, 0]), rows.x[row, 0], interval=[0.9])
+            assert innovation == beside.observe(float(rows.y[row - 1, 0]))
+            apart = beside.predict(rows.x[row, 0], interval=[0.9])
+            assert stepped.prediction == apart.prediction
+            assert (stepped.lower.tolist(), stepped.upper.tolist()) == (
+                apart.lower.tolist(),
+                apart.upper.tolist(),
+            )
 
 
 def test_only_single_streams_have_late_labels() -> None:
@@ -576,7 +577,6 @@ def plain_state(*, is_open: bool = True, n_series: int | None = None) -> Any:
         {"late": []},
         {"late": 7},
     ],
-    ids=str,
 )
 def test_what_no_snapshot_holds_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ModelFileError, match=r"damaged|one series|stream alone"):

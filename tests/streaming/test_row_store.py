@@ -311,3 +311,49 @@ def test_a_file_goes_on_with_another_limit_of_lateness(model: VARNNRegressor, tm
 def test_labels_must_be_let_come_late(model: VARNNRegressor, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="1 row at least"):
         RowStore(model, tmp_path / "live.state", late=0)
+
+
+def test_what_was_answered_after_a_snapshot_is_forgotten_with_it(
+    model: VARNNRegressor, tmp_path: Path
+) -> None:
+    with opened(model, tmp_path / "live.state") as store:
+        for number in range(5):
+            store.answer({"x": [0.1, number / 5], "y": 1.0, "key": f"k{number}"})
+        found = store.stream("null")
+        assert found is not None
+        state = found.snapshot()
+        after = store.answer({"x": [0.7, 0.2], "y": 1.0, "key": "k5"})
+        store.put("null", state)
+        store.commit()
+        again = store.answer({"x": [0.7, 0.2], "y": 1.0, "key": "k5"})
+        assert (again["row"], again["prediction"]) == (after["row"], after["prediction"])
+        assert again["seq"] == after["seq"] + 2 and "error" in store.answer({"y": 9.0, "for": "k4"})
+
+
+def test_a_damaged_series_can_be_put_anew_or_forgotten(model: VARNNRegressor, tmp_path: Path) -> None:
+    path = tmp_path / "live.state"
+    with opened(model, path) as store:
+        for name in ("a", "b"):
+            for _ in range(40):
+                store.answer({"series": name, "x": [0.1, 0.2], "y": 1.0})
+        found = store.stream('"a"')
+        assert found is not None
+        state = found.snapshot()
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE states SET state = x'00'")
+    with opened(model, path) as store:
+        for name in ("a", "b"):
+            with pytest.raises(ModelFileError):
+                store.answer({"series": name, "x": [0.1, 0.2], "y": 1.0})
+        store.put('"a"', state)
+        assert store.forget('"b"')
+        store.commit()
+        assert store.answer({"series": "a", "x": [0.1, 0.2]})["row"] == 40
+        assert store.answer({"series": "b", "x": [0.1, 0.2]})["row"] == 0
+
+
+def test_a_key_and_a_number_that_contradict(model: VARNNRegressor, tmp_path: Path) -> None:
+    with opened(model, tmp_path / "live.state") as store:
+        store.answer({"x": [0.1, 0.2], "y": 1.0, "key": "k", "seq": 1})
+        assert "Give one of the two" in store.answer({"x": [0.1, 0.2], "key": "k", "seq": 2})["error"]
+        assert store.answer({"x": [0.1, 0.2], "key": "l", "seq": 2})["row"] == 1

@@ -9,9 +9,7 @@
 Every answer to a change is on disk before it is sent, and the service goes on from there after any end.
 """
 
-import os
-import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -166,13 +164,24 @@ def serve(
 
         for live in service.streams():
             live.is_warm.wait()
-        with _connected(service, mqtt, mqtt_password_file, influx):
-            run(service, tokens, Address(host, port, tls_cert, tls_key), limits=limits, log=log, ready=ready)
+        run(
+            service,
+            tokens,
+            Address(host, port, tls_cert, tls_key),
+            limits=limits,
+            log=log,
+            ready=ready,
+            beside=lambda stop: _connected(service, mqtt, mqtt_password_file, influx, stop),
+        )
 
 
 @contextmanager
 def _connected(
-    service: "Service", mqtt: str | None, password_file: Path | None, influx: str | None
+    service: "Service",
+    mqtt: str | None,
+    password_file: Path | None,
+    influx: str | None,
+    stop: Callable[[], None],
 ) -> Iterator[None]:
     """Start the connectors that were asked for, and end them before the service is closed."""
     if mqtt is None and influx is None:
@@ -184,7 +193,7 @@ def _connected(
         service,
         mqtt=None if mqtt is None else MqttSettings.from_url(mqtt, password_file),
         influx=None if influx is None else InfluxSettings.from_text(influx),
-        on_end=lambda: os.kill(os.getpid(), signal.SIGTERM),
+        on_end=stop,
     )
     try:
         yield

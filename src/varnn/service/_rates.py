@@ -60,7 +60,7 @@ class Buckets:
         if known is None:
             return self._burst
         left, since = known
-        return min(self._burst, left + (now - since) * self._rate)
+        return min(self._burst, left + max(0.0, now - since) * self._rate)
 
     def __len__(self) -> int:
         return len(self._left)

@@ -39,7 +39,7 @@ _PART = 1 << 18  # bytes of a file that are sent at a time
 _MOST_LISTED, _MOST_POINTS, _MOST_SPARK = 500, 20_000, 500
 _SORTS: dict[str, Callable[[Any, float | None], Any]] = {
     "trouble": lambda one, level: (-one.trouble(level), one.name),
-    "name": lambda one, level: one.name,
+    "name": lambda one, level: str(json.loads(one.name)).lower(),
     "recent": lambda one, level: (-one.at if one.at == one.at else math.inf, one.name),
 }
 
@@ -122,7 +122,9 @@ async def add_stream(request: Request) -> Response:
 
 async def one_stream(request: Request) -> Response:
     """One stream, with the scores of its models."""
-    return json_response(_told(_live(request)) | {"scores": scores_of(_live(request))})
+    live = _live(request)
+    scores = await asyncio.to_thread(scores_of, live)  # of ten thousand series that takes a while
+    return json_response(_told(live) | {"scores": scores})
 
 
 def scores_of(live: LiveStream) -> dict[str, Any]:
@@ -274,6 +276,7 @@ async def forget_series(request: Request) -> Response:
     live = _live(request)
     name, _ = _series(request, live)
     await asyncio.wrap_future(live.call(lambda store: store.forget(name), writes=True))
+    live.mended(name)
     return json_response({"forgotten": json.loads(name)})
 
 
@@ -328,6 +331,7 @@ async def put_snapshot(request: Request) -> Response:
     if len(text) > LONGEST_NAME:
         raise DataError(f"a series' name has at most {LONGEST_NAME} characters; got {len(text)}.")
     await asyncio.wrap_future(live.call(lambda store: store.put(name, blob), writes=True))
+    live.mended(name)
     return json_response({"series": json.loads(name), "bytes": len(blob)})
 
 
@@ -346,7 +350,7 @@ def _described(service: Service) -> Iterator[dict[str, Any]]:
             yield service.describe_model(name)
         except ModelFileError as error:  # one file that is damaged does not hide the others
             yield {"name": name, "error": str(error)}
-        except NotFound:  # it was deleted just now
+        except (NotFound, FileNotFoundError):  # it was deleted just now
             continue
 
 

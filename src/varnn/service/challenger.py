@@ -4,10 +4,12 @@ It joins each series with the next row that is opened, and has no say in answers
 makes it leave the series, to join again with a later row; which is the same when it is done again from disk.
 """
 
+import logging
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from varnn.errors import ModelFileError
 from varnn.model.fitted import Fitted
 from varnn.service.said import Said
 from varnn.service.score import Score
@@ -18,12 +20,16 @@ from varnn.streaming.late import LateLabels
 from varnn.streaming.row_store import ANY_WINDOW
 from varnn.streaming.rows import Taken, respond_in_rows
 
+# Of a challenger that left a series, joined is 0: messages are counted from 1.
 TABLES = """
     CREATE TABLE IF NOT EXISTS challengers (model TEXT, series INTEGER, joined INTEGER NOT NULL,
         first INTEGER NOT NULL, entry INTEGER, state BLOB, score BLOB, PRIMARY KEY (model, series));
     CREATE TABLE IF NOT EXISTS challenges (model TEXT, series INTEGER, row INTEGER, prediction REAL,
         lower REAL, upper REAL, PRIMARY KEY (model, series, row)) WITHOUT ROWID;
 """
+
+
+_log = logging.getLogger("varnn.service")
 
 
 class Challenger:
@@ -49,7 +55,7 @@ class Challenger:
         self.name, self.fitted = name, fitted
         self._inputs, self._late, self._window = list(inputs), late, late
         self._level = None if fitted.calibrator is None else level
-        self._known = set(fitted.input_names)
+        self._known = set(needed_inputs(fitted))
         self._streams = Streams(fitted)
         self._lives: dict[int, LateLabels] = {}
         self.scores: dict[int, Score] = {}  # of all series, also of those on disk
@@ -122,20 +128,27 @@ class Challenger:
         return {name: value for name, value in by_name.items() if name in self._known}
 
     def leave(self, series: int) -> None:
-        """Leave a series, to join it again with its next row."""
+        """Go along with a series no longer, until its next row is opened; what was scored stays."""
         self.left(series)
         self._joined.pop(series, None)
         self._dropped.add(series)
 
+    def replaced(self, series: int) -> None:
+        """A series goes on from another state, with rows that it was not there for."""
+        self.leave(series)
+        if series in self.scores:
+            self.scores[series].cut_off()
+            self._scored.add(series)
+
     def write(self, database: sqlite3.Connection, states: Sequence[State]) -> None:
         """Write what is new, and its states of the series whose states the champion writes."""
         name = self.name
+        places = {**dict.fromkeys(self._dropped, (0, 0)), **self._joined}
         database.executemany(
-            "DELETE FROM challengers WHERE model = ? AND series = ?", ((name, one) for one in self._dropped)
-        )
-        database.executemany(
-            "INSERT OR REPLACE INTO challengers (model, series, joined, first) VALUES (?, ?, ?, ?)",
-            ((name, series, *joined) for series, joined in self._joined.items()),
+            "INSERT INTO challengers (model, series, joined, first) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET joined = excluded.joined, first = excluded.first, "
+            "entry = NULL, state = NULL",
+            ((name, series, *place) for series, place in places.items()),
         )
         database.executemany("INSERT OR REPLACE INTO challenges VALUES (?, ?, ?, ?, ?, ?)", self._predicted)
         database.executemany(
@@ -173,20 +186,28 @@ class Challenger:
         if found is None:
             return
         joined, first, entry, blob = found
+        if not joined:
+            return
         if (blob is None and state is not None and state.entry >= joined) or (
             blob is not None and (state is None or entry != state.entry)
         ):
             self.leave(series)  # messages went by without it, of a file that another command went on with
             return
         self._window = ANY_WINDOW
-        if blob is not None:
-            self._lives[series] = LateLabels.restore(
-                self.fitted, blob, self._window, workspace=self._streams.workspace
-            )
-        for one in entries:
-            if one.entry >= joined:
-                self._go_along(series, one.entry, read(one.message), first)
-        self._window = self._late
+        try:
+            if blob is not None:
+                self._lives[series] = LateLabels.restore(
+                    self.fitted, blob, self._window, workspace=self._streams.workspace
+                )
+            for one in entries:
+                if one.entry >= joined:
+                    self._go_along(series, one.entry, read(one.message), first)
+        except ModelFileError as error:  # of its own state, which is no matter of the champion's
+            _log.error("challenger %s leaves series %d: %s", self.name, series, error)
+            self.left_series += 1
+            self.leave(series)
+        finally:
+            self._window = self._late
         if series in self._lives:
             self._lives[series].narrow(self._late)
         self._joined.pop(series, None)  # that is on disk already
@@ -195,6 +216,12 @@ class Challenger:
         """A series left memory."""
         self._lives.pop(series, None)
         self._said.left(series)
+
+
+def needed_inputs(fitted: Fitted) -> list[str]:
+    """Inputs that messages must bring for a model: texts by their columns, not by their categories."""
+    made = {f"{column}={one}" for column, known in fitted.categories.items() for one in known}
+    return [name for name in fitted.input_names if name not in made] + list(fitted.categories)
 
 
 def quoted(text: str) -> str:

@@ -28,7 +28,7 @@ TABLES = """
     CREATE INDEX IF NOT EXISTS events_of ON events (series, id);
     CREATE TABLE IF NOT EXISTS summaries (series INTEGER PRIMARY KEY, numbers BLOB, alarms TEXT);
 """
-_PRUNED_EVERY = 256  # rows of a series between two cuts of its history
+_PRUNED_EVERY = 256  # rows of a series between two cuts of its history, at most
 _MOST_EVENTS = 100_000
 
 Told = Callable[[list[dict[str, Any]], list[dict[str, Any]]], None]
@@ -53,7 +53,7 @@ class Keeper(Companion):
         self.challengers: list[Challenger] = []
         self.summaries: dict[int, Summary] = {}  # of all series, also of those on disk
         self.ids: dict[str, int] = {}  # numbers of all series by their names as JSON
-        self._most_rows, self._most_in_all, self._tell = most_rows, most_in_all, tell
+        self._late, self._most_rows, self._most_in_all, self._tell = late, most_rows, most_in_all, tell
         self._said = Said("SELECT prediction, lower, upper FROM history WHERE series = ? AND row = ?", late)
         self._database: sqlite3.Connection | None = None
         self._clean()
@@ -64,7 +64,8 @@ class Keeper(Companion):
         self._labels: list[tuple[Any, ...]] = []
         self._events: list[tuple[Any, ...]] = []
         self._touched: set[int] = set()
-        self._cuts: dict[int, int] = {}
+        self._times: dict[tuple[int, int], float] = {}  # of rows, by series
+        self._cuts: dict[int, int] = {}  # series, and the first row to be kept
         self._undone: dict[int, int] = {}  # rows from which on history is not that of the series any more
         self._rows: list[dict[str, Any]] = []  # to be told
         self._noticed: list[dict[str, Any]] = []
@@ -97,46 +98,52 @@ class Keeper(Companion):
         series = known.id
         summary = self.summaries[series]
         self._touched.add(series)
-        row: dict[str, Any] | None = None
         if taken.labelled is not None and taken.labelled != taken.opened:
-            row = self._label(series, summary, taken.labelled, taken)
+            self._label(series, summary, taken.labelled, taken)
         if taken.opened is not None:
-            row = self._open(series, summary, message, taken)
-        if row is not None and taken.innovation is not None:
-            self._notice(series, summary, taken)
+            self._open(series, summary, message, taken.opened, taken)
+        self._notice(series, summary, taken)
         for one in self.challengers:
             one.took(known, message, taken)
 
     def _open(
-        self, series: int, summary: Summary, message: Mapping[str, Any], taken: Taken
-    ) -> dict[str, Any]:
-        opened, bounds = taken.opened, (taken.prediction, taken.lower, taken.upper)
+        self, series: int, summary: Summary, message: Mapping[str, Any], opened: int, taken: Taken
+    ) -> None:
+        bounds = (taken.prediction, taken.lower, taken.upper)
         at, text = _when(message.get("time"))
+        self._times[series, opened] = at
         y = taken.y if taken.labelled == opened else None
         self._opened.append((series, opened, at, text, y, *bounds))
-        summary.open(int(opened or 0), at, *bounds)
+        summary.open(opened, at, *bounds)
         if taken.prediction is not None:
-            self._said.keep(series, int(opened or 0), (taken.prediction, taken.lower, taken.upper))
+            self._said.keep(series, opened, (taken.prediction, taken.lower, taken.upper))
         row = {"series": json.loads(summary.name), "row": opened, "at": at}
         row |= {"prediction": taken.prediction, "lower": taken.lower, "upper": taken.upper}
         if taken.labelled == opened and y is not None:
             row["y"] = y
-            self._count(series, summary, int(opened or 0), y)
+            self._count(series, summary, opened, y)
         self._rows.append(row)
-        if opened and opened % _PRUNED_EVERY == 0:
-            self._cuts[series] = opened - self._kept
-        return row
+        kept = self._kept
+        if opened and opened % max(1, min(_PRUNED_EVERY, kept // 4)) == 0:
+            self._cuts[series] = opened - kept
 
-    def _label(self, series: int, summary: Summary, row: int, taken: Taken) -> dict[str, Any]:
+    def _label(self, series: int, summary: Summary, row: int, taken: Taken) -> None:
         self._labels.append((taken.y, series, row))
-        told = {"series": json.loads(summary.name), "row": row, "y": taken.y}
+        told = {"series": json.loads(summary.name), "row": row, "at": self._at(series, row), "y": taken.y}
         if taken.y is not None:
             self._count(series, summary, row, taken.y)
         said = self._said.of(series, row)
         if said is not None:
             told |= dict(zip(("prediction", "lower", "upper"), said, strict=True))
         self._rows.append(told)
-        return told
+
+    def _at(self, series: int, row: int) -> float | None:
+        """Time of a row, in seconds since 1970; None where it is not kept."""
+        found = self._times.get((series, row))
+        if found is None and self._database is not None:
+            query = "SELECT at FROM history WHERE series = ? AND row = ?"
+            (found,) = self._database.execute(query, (series, row)).fetchone() or (None,)
+        return found
 
     def _count(self, series: int, summary: Summary, row: int, y: float) -> None:
         summary.label(row, y)
@@ -146,7 +153,7 @@ class Keeper(Companion):
 
     def _notice(self, series: int, summary: Summary, taken: Taken) -> None:
         for event in taken.events:
-            at = summary.at
+            at = self._at(series, event["row"])
             self._events.append((series, event["row"], at, event["kind"], event["began"], event["size"]))
             told = {"series": json.loads(summary.name), "at": at, **event}
             summary.alarm(told)
@@ -154,12 +161,13 @@ class Keeper(Companion):
 
     @property
     def _kept(self) -> int:
-        """Rows of history that are kept of a series."""
-        return max(1, min(self._most_rows, self._most_in_all // max(1, len(self.summaries))))
+        """Rows of history that are kept of a series: those whose labels may come still, at least."""
+        share = self._most_in_all // max(1, len(self.summaries))
+        return max(self._late + 1, min(self._most_rows, share))
 
     def write(self, database: sqlite3.Connection, states: Sequence[State]) -> None:
         """Write the group."""
-        for table in ("history", "challenges"):
+        for table in ("history", "events", "challenges"):
             query = f"DELETE FROM {table} WHERE series = ? AND row >= ?"
             database.executemany(query, self._undone.items())
         database.executemany("INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._opened)
@@ -175,14 +183,11 @@ class Keeper(Companion):
             "INSERT OR REPLACE INTO summaries VALUES (?, ?, ?)",
             ((one, *self.summaries[one].packed()) for one in self._touched),
         )
-        for table in ("history", "challenges"):
-            query = f"DELETE FROM {table} WHERE series = ? AND row < ?"
-            if table == "history":
-                database.executemany(query, self._cuts.items())
-            else:
-                query += " AND model = ?"
-                models = [one.name for one in self.challengers]
-                database.executemany(query, ((*cut, one) for cut in self._cuts.items() for one in models))
+        cuts = self._cuts.items()
+        database.executemany("DELETE FROM history WHERE series = ? AND row < ?", cuts)
+        query = "DELETE FROM challenges WHERE model = ? AND series = ? AND row < ?"
+        for one in self.challengers:
+            database.executemany(query, ((one.name, *cut) for cut in cuts))
         for one in self.challengers:
             one.write(database, states)
 
@@ -231,7 +236,7 @@ class Keeper(Companion):
         self._undone[series] = rows
         self._said.left(series)
         for one in self.challengers:
-            one.leave(series)
+            one.replaced(series)
 
     def drop(self, database: sqlite3.Connection, known: Known) -> None:
         """Delete all that is kept of a series."""

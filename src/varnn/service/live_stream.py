@@ -11,9 +11,8 @@ that is what makes a durable answer cheap.
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Condition, Event, Thread
@@ -27,10 +26,12 @@ from varnn.model.fitted import Fitted
 from varnn.service.challenger import Challenger
 from varnn.service.errors import Busy, Closing, refusal
 from varnn.service.keeper import Keeper
+from varnn.streaming.messages import name_of
 from varnn.streaming.row_store import RowStore
 from varnn.streaming.stream import Stream
 
 _GROUP = 2000  # messages in a transaction, about
+_TRIED_EVERY = 1.0  # seconds between two tries to write, after one that failed
 _COVERAGE: dict[str, Any] = {"quiet": 100}  # a series that begins from nothing is not in trouble
 _log = logging.getLogger("varnn.service")
 _Found = TypeVar("_Found")
@@ -85,6 +86,7 @@ class _Job(NamedTuple):
     do: Callable[[RowStore], Any]
     future: Future[Any]
     writes: bool
+    alone: bool  # whether it has a transaction of its own
 
 
 class LiveStream:
@@ -135,14 +137,15 @@ class LiveStream:
         self.counts: Counter[str] = Counter()  # messages, by what became of them
         self.event_counts: Counter[str] = Counter()
         self.trouble: str | None = None  # why the last transaction failed
-        self.damage: str | None = None  # what is wrong with the file
+        self._damages: dict[str, str] = {}  # what is wrong with the file, by series
         self._on_commit = on_commit
         self.commits, self.commit_seconds, self.slowest_commit = 0, 0.0, 0.0
         self._followers: dict[int, Follower] = {}
         self._queue: deque[_Job] = deque()
         self._waiting = 0
         self._changed = Condition()
-        self._ending = False
+        self._ending = self._with_states = False
+        self._distrusted = False  # whether memory may hold what is not on disk
         self.keeper = Keeper(
             late=settings.late,
             most_rows=settings.history,
@@ -162,6 +165,7 @@ class LiveStream:
             late=settings.late,
             level=self.level,
             companion=self.keeper,
+            admit=self._check_future,
             in_memory=settings.in_memory,
             most_series=settings.most_series,
             answers=settings.answers,
@@ -180,7 +184,13 @@ class LiveStream:
     @property
     def is_ready(self) -> bool:
         """Whether messages can be answered, and written."""
-        return self.is_warm.is_set() and self.trouble is None and self.damage is None
+        is_well = self.trouble is None and self.damage is None
+        return self.is_warm.is_set() and is_well and not self._ending and not self.has_ended
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has answered all it will."""
+        return not self._thread.is_alive()
 
     @property
     def waiting(self) -> int:
@@ -198,12 +208,14 @@ class LiveStream:
             Whether only to predict each x as the next row of its series, and to change nothing.
         """
         if pure:
-            return self._hand_in(len(messages), lambda store: [store.peek(one) for one in messages], False)
-        return self._hand_in(len(messages), lambda store: self._answered(store, messages), True)
+            return self._hand_in(
+                len(messages), lambda store: [self._one(store.peek, message) for message in messages]
+            )
+        return self._hand_in(len(messages), lambda store: self._answered(store, messages), writes=True)
 
     def call(self, do: Callable[[RowStore], _Found], *, writes: bool = False) -> Future[_Found]:
         """Do something with the store, in its thread and between messages."""
-        return self._hand_in(1, do, writes)
+        return self._hand_in(1, do, writes=writes, alone=writes)
 
     def follow(self, follower: Follower) -> Callable[[], None]:
         """Tell someone of rows and events from here on, in this stream's thread; give what ends it."""
@@ -217,14 +229,22 @@ class LiveStream:
         self.commits, self.commit_seconds = before.commits, before.commit_seconds
         self.slowest_commit = before.slowest_commit
 
-    def close(self) -> None:
-        """Answer what waits, keep all states, and end."""
+    def close(self, *, with_states: bool = False) -> None:
+        """Answer what waits, and end.
+
+        Parameters
+        ----------
+        with_states : bool, default=False
+            Whether to write the state of every series, also of those that are soon done again.
+        """
         with self._changed:
-            self._ending = True
+            self._ending, self._with_states = True, with_states
             self._changed.notify_all()
         self._thread.join()
 
-    def _hand_in(self, size: int, do: Callable[[RowStore], Any], writes: bool) -> Future[Any]:
+    def _hand_in(
+        self, size: int, do: Callable[[RowStore], Any], *, writes: bool = False, alone: bool = False
+    ) -> Future[Any]:
         future: Future[Any] = Future()
         with self._changed:
             if self._ending:
@@ -234,27 +254,33 @@ class LiveStream:
                     f"{self._waiting} messages wait in stream {self.name!r}, and {self.settings.queue} "
                     "may. Send more slowly, or more of them together."
                 )
-            self._queue.append(_Job(size, do, future, writes))
+            self._queue.append(_Job(size, do, future, writes, alone))
             self._waiting += size
             self._changed.notify()
         return future
 
     def _answered(self, store: RowStore, messages: Sequence[Any]) -> list[dict[str, Any]]:
-        return [self._one(store, message) for message in messages]
+        return [self._one(store.answer, message) for message in messages]
 
-    def _one(self, store: RowStore, message: Any) -> dict[str, Any]:
+    def _one(self, answer: Callable[[Any], dict[str, Any]], message: Any) -> dict[str, Any]:
         try:
-            self._check_future(message)
-            return store.answer(message)
+            return answer(message)
         except ModelFileError as error:  # of what is on disk: other series may be whole
-            self.damage = str(error)
+            self._damages[name_of(message)] = str(error)
             return refusal(message, str(error)) | {"damaged": True}
-        except DataError as error:
-            return refusal(message, str(error))
 
-    def _check_future(self, message: Any) -> None:
+    def mended(self, name: str) -> None:
+        """Hear that a series, by its name as JSON, was put anew or forgotten."""
+        self._damages.pop(name, None)
+
+    @property
+    def damage(self) -> str | None:
+        """What is wrong with the file, if anything is."""
+        return next(iter(self._damages.values()), None)
+
+    def _check_future(self, message: Mapping[str, Any]) -> None:
         """Refuse a row from too far ahead: one wrong clock would make all later rows of a series stale."""
-        ahead, given = self.settings.future, message.get("time") if isinstance(message, dict) else None
+        ahead, given = self.settings.future, message.get("time")
         if not ahead or given is None:
             return
         now = time.time()
@@ -267,54 +293,80 @@ class LiveStream:
 
     def _work(self) -> None:
         with np.errstate(all="ignore"):  # numbers without end are answered by null
-            for model in (self.model, *(one.fitted for one in self.keeper.challengers)):
-                _warm_up(model)
-            self.is_warm.set()
-            while True:
-                jobs = self._taken()
-                if not jobs:
-                    break
-                self._do(jobs)
             try:
-                self._store.close()
+                for model in (self.model, *(one.fitted for one in self.keeper.challengers)):
+                    _warm_up(model)
+            finally:
+                self.is_warm.set()
+            while not self._is_over:
+                jobs = self._taken()
+                if jobs:
+                    self._do(jobs)
+                elif self.trouble is not None:
+                    self._try_again()
+            try:
+                try:
+                    if self._with_states:
+                        self._store.checkpoint()
+                finally:
+                    self._store.close()
             except (OutputError, ModelFileError) as error:
                 self.trouble = str(error)
                 _log.error("stream %s could not be closed: %s", self.name, error)
 
     def _taken(self) -> list[_Job]:
-        """Wait for jobs, and take what is there; nothing at the end."""
+        """Wait for jobs, and take what is there; nothing at the end, or after a while of trouble."""
         with self._changed:
-            while not self._queue and not self._ending:
-                self._changed.wait()
+            if not self._queue and not self._ending:
+                self._changed.wait(None if self.trouble is None else _TRIED_EVERY)
             jobs: list[_Job] = []
             size = 0
             while self._queue and (not jobs or size + self._queue[0].size <= _GROUP):
+                if jobs and (jobs[-1].alone or self._queue[0].alone):
+                    break
                 jobs.append(self._queue.popleft())
                 size += jobs[-1].size
             return jobs
 
+    @property
+    def _is_over(self) -> bool:
+        with self._changed:
+            return self._ending and not self._queue
+
     def _do(self, jobs: list[_Job]) -> None:
-        done: list[tuple[_Job, Any]] = []
+        """Do jobs, with one transaction for all of them."""
+        running = [job for job in jobs if job.future.set_running_or_notify_cancel()]
         try:
-            for job in jobs:
-                if job.future.set_running_or_notify_cancel():
-                    done.append((job, self._found(job)))
-            begun = time.perf_counter()
-            self._store.commit()
-            self._count_commit(time.perf_counter() - begun)
-        except Exception as error:
-            self._fail(jobs, error)
-        else:
-            for job, found in done:
-                if isinstance(found, Exception):
-                    job.future.set_exception(found)
-                else:
-                    if job.writes and isinstance(found, list):
-                        self._count(found)
-                    job.future.set_result(found)
+            self._do_together(running)
+        except (OutputError, ModelFileError) as error:
+            self._fail(running, error)
+        except Exception as error:  # a bug, of one of them
+            self._fail(running if len(running) == 1 else [], error)
+            for job in running if len(running) > 1 else []:
+                try:
+                    self._do_together([job])
+                except Exception as its_own:
+                    self._fail([job], its_own)
         finally:
             with self._changed:
                 self._waiting -= sum(job.size for job in jobs)
+
+    def _do_together(self, jobs: list[_Job]) -> None:
+        if self._distrusted:
+            self._store.give_up()
+            self._distrusted = False
+        done = [(job, self._found(job)) for job in jobs]
+        begun, has_news = time.perf_counter(), self._store.has_news
+        self._store.commit()
+        if has_news:
+            self._count_commit(time.perf_counter() - begun)
+        for job, found in done:
+            if isinstance(found, Exception):
+                job.future.set_exception(found)
+            else:
+                if job.writes and isinstance(found, list):
+                    self._count(found)
+                job.future.set_result(found)
 
     def _found(self, job: _Job) -> Any:
         try:
@@ -335,13 +387,27 @@ class LiveStream:
         self.trouble = str(error)
         expected = isinstance(error, OutputError | ModelFileError)
         _log.error("stream %s: %s", self.name, error, exc_info=None if expected else error)
+        if isinstance(error, ModelFileError):
+            self._damages[""] = str(error)
+        self._distrusted = True
         try:
             self._store.give_up()
-        except (OutputError, ModelFileError) as worse:
+            self._distrusted = False
+        except Exception as worse:  # then it is tried again before anything else is done
             _log.error("stream %s: %s", self.name, worse)
         for job in jobs:
-            if not job.future.done():
-                job.future.set_exception(error)
+            job.future.set_exception(error)
+
+    def _try_again(self) -> None:
+        """See whether there is room again: who looks whether a stream is ready may send nothing before."""
+        try:
+            if self._distrusted:
+                self._store.give_up()
+                self._distrusted = False
+            self._store.try_to_write()
+            self.trouble = None
+        except Exception as error:
+            self.trouble = str(error)
 
     def _count_commit(self, seconds: float) -> None:
         self.commits += 1
@@ -353,14 +419,20 @@ class LiveStream:
     def _tell(self, rows: list[dict[str, Any]], events: list[dict[str, Any]]) -> None:
         self.event_counts.update(one["kind"] for one in events)
         for follower in list(self._followers.values()):
-            follower(rows, events)
+            try:
+                follower(rows, events)
+            except Exception:  # who follows must not stop who is followed, whose rows are on disk by now
+                _log.exception("stream %s: one who follows it failed", self.name)
 
 
 def _warm_up(model: Fitted) -> None:
     """Make one step of a stream that nobody sees, so that no caller waits for code to be compiled."""
-    live = Stream(model)
-    inputs = np.zeros(live.n_inputs)
     level = None if model.calibrator is None else [0.9]
-    with suppress(VarnnError):  # a model may have something against zeros
-        live.predict(inputs, time=np.datetime64("2026-01-01T00:00"), interval=level)
+    try:
+        live = Stream(model)
+        live.predict(np.zeros(live.n_inputs), time=np.datetime64("2026-01-01T00:00"), interval=level)
         live.observe(0.0)
+    except VarnnError:
+        pass  # a model may have something against zeros
+    except Exception:  # who sends a row hears of it; the stream is not to end before its first one
+        _log.exception("a first step could not be made")

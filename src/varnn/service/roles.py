@@ -2,8 +2,8 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,8 +32,8 @@ class Roles(NamedTuple):
 
 def read_roles(path: Path) -> Roles:
     """Read what a state file says."""
-    with closing(_opened(path)) as database:
-        facts = _asked(path, database, "SELECT name, value FROM facts")
+    with _explained(path, "read"), closing(_opened(path)) as database:
+        facts = dict(database.execute("SELECT name, value FROM facts").fetchall())
     if "model" not in facts:
         raise ModelFileError(f"{str(path)!r} is not a state file of this library.")
     challengers = tuple(json.loads(facts.get("challengers", "[]")))
@@ -42,8 +42,7 @@ def read_roles(path: Path) -> Roles:
 
 def write_roles(path: Path, champion: str, challengers: tuple[str, ...]) -> None:
     """Write down who is who; of challengers that are no more, all is deleted."""
-    with closing(_opened(path)) as database, database:
-        database.execute("BEGIN IMMEDIATE")
+    with _changing(path) as database:
         _put(database, champion, challengers)
         if _has_challengers(database):
             marks = ", ".join("?" * len(challengers))
@@ -69,8 +68,9 @@ def promote(path: Path, challenger: str, fingerprint: str, begun: Callable[[byte
     roles = read_roles(path)
     champion = str(roles.champion)
     others = tuple(one for one in roles.challengers if one != challenger)
-    with closing(_opened(path)) as database, database:
-        database.execute("BEGIN IMMEDIATE")
+    with _changing(path) as database:
+        if database.execute("SELECT count(*) FROM journal").fetchone() != (0,):
+            raise ModelFileError(f"{str(path)!r} holds messages that are in no state yet. Try again.")
         database.execute("CREATE TEMP TABLE was AS SELECT scope, entry, state FROM states")
         scores = dict(
             database.execute("SELECT series, score FROM challengers WHERE model = ?", (challenger,))
@@ -86,7 +86,6 @@ def promote(path: Path, challenger: str, fingerprint: str, begun: Callable[[byte
             query = "SELECT entry, state FROM was WHERE scope = ?"
             entry, state = database.execute(query, (scope,)).fetchone()
             database.execute("INSERT INTO states VALUES (?, ?, ?)", (scope, entry, begun(state)))
-        database.execute("DELETE FROM journal")
         database.execute("DELETE FROM challengers WHERE model = ?", (challenger,))
         database.execute("DELETE FROM challenges WHERE model = ?", (challenger,))
         database.execute(
@@ -122,15 +121,25 @@ def _has_challengers(database: sqlite3.Connection) -> bool:
     return bool(database.execute(query).fetchone()[0])
 
 
+@contextmanager
+def _changing(path: Path) -> Iterator[sqlite3.Connection]:
+    """A transaction of its own: all of it or, with an error, nothing."""
+    with _explained(path, "written"), closing(_opened(path)) as database, database:
+        database.execute("BEGIN IMMEDIATE")
+        yield database
+
+
 def _opened(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, isolation_level=None, timeout=5.0)
 
 
-def _asked(path: Path, database: sqlite3.Connection, query: str) -> dict[str, str]:
+@contextmanager
+def _explained(path: Path, what: str) -> Iterator[None]:
+    """Turn what SQLite says into what this library says."""
     try:
-        return dict(database.execute(query).fetchall())
+        yield
     except sqlite3.OperationalError as error:
-        raise OutputError(f"{str(path)!r} cannot be read: {error}.") from None
+        raise OutputError(f"{str(path)!r} cannot be {what}: {error}. Nothing in it was changed.") from None
     except sqlite3.DatabaseError as error:
         raise ModelFileError(
             f"{str(path)!r} is truncated or damaged: {error}. Restore it from a copy."

@@ -57,7 +57,7 @@ class Score:
     def __init__(self) -> None:
         for name in _FIELDS:
             setattr(self, name, 0.0)
-        self.last_row, self.last_y = -2.0, math.nan
+        self.cut_off()
 
     def add(self, row: int, y: float, prediction: float, lower: float | None, upper: float | None) -> None:
         """Take in a label, and what was said before it came."""
@@ -77,6 +77,10 @@ class Score:
             self.width = keep * self.width + (upper - lower)
         if row > self.last_row:
             self.last_row, self.last_y = float(row), y
+
+    def cut_off(self) -> None:
+        """Let the next label be one that none came before."""
+        self.last_row, self.last_y = -2.0, math.nan
 
     def told(self) -> dict[str, Any]:
         """Figures, with None for those that are not known yet."""

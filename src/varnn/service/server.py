@@ -3,7 +3,7 @@
 import signal
 import socket
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -46,6 +46,7 @@ def run(
     limits: Limits | None = None,
     log: Log | None = None,
     ready: Callable[[str], Any] = lambda url: None,
+    beside: Callable[[Callable[[], None]], AbstractContextManager[Any]] = lambda stop: nullcontext(),
 ) -> None:
     """Answer until a signal (SIGTERM, Ctrl-C) asks for the end; then finish what is under way, and return.
 
@@ -63,6 +64,9 @@ def run(
         Where logs go; None for standard error.
     ready : callable
         Told the address, once requests are answered.
+    beside : callable
+        Gives what is entered before requests are answered and left once they no longer are, connectors for
+        example; it is given a function that ends the service.
     """
     uvicorn = require("uvicorn", "serve", "a live service")
     from varnn.service._protocol import GuardedProtocol
@@ -95,7 +99,11 @@ def run(
         except OSError as error:  # of the files for TLS
             raise ConfigError(f"the certificate or its key cannot be used: {error}.") from None
         server = uvicorn.Server(config)
-        with _quiet_end():
+
+        def stop() -> None:
+            server.should_exit = True
+
+        with _quiet_end(stop), beside(stop):
             told = f"http{'' if address.certificate is None else 's'}://{_shown(address.host)}:{port}"
             ready(told)
             server.run(sockets=[listener])
@@ -128,18 +136,23 @@ def _shown(host: str) -> str:
 
 
 class _quiet_end:  # noqa: N801 - used like a function, in a with statement
-    """Let SIGTERM and Ctrl-C be an end like any other: the server raises them again when it is done."""
+    """Let SIGTERM and Ctrl-C be an end like any other, before the server hears them itself, and after.
+
+    It raises them again when it is done.
+    """
+
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
 
     def __enter__(self) -> None:
         self._before = {}
         for one in (signal.SIGTERM, signal.SIGINT):
             with suppress(ValueError):  # not in the main thread, where no signal comes
-                self._before[one] = signal.signal(one, _nothing)
+                self._before[one] = signal.signal(one, self._heard)
 
     def __exit__(self, *_: object) -> None:
         for one, handler in self._before.items():
             signal.signal(one, handler)
 
-
-def _nothing(number: int, frame: FrameType | None) -> None:
-    """Hear a signal, and go on."""
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        self._stop()

@@ -14,6 +14,7 @@ from varnn.errors import ConfigError, DataError, ModelFileError, OutputError, Va
 from varnn.model.fitted import Fitted
 from varnn.persistence import model_file
 from varnn.service import reading
+from varnn.service.challenger import needed_inputs
 from varnn.service.errors import Closing, Conflict, NotFound
 from varnn.service.live_stream import LiveStream, StreamSettings
 from varnn.service.roles import Roles, promote, read_roles, write_roles
@@ -76,7 +77,10 @@ class Service:
                 for path in place.glob(".*.part"):  # of a process that was ended while it wrote them
                     path.unlink()
             for path in sorted(self._streams_at.glob("[!.]*.state")):
-                self._open(path.stem)
+                if path.stat().st_size:
+                    self._open(path.stem)
+                else:  # of a process that was ended before it could write anything
+                    path.unlink()
         except BaseException:
             self.close()
             raise
@@ -89,12 +93,13 @@ class Service:
 
     def close(self) -> None:
         """End all streams: what waits is answered first, and every state is kept."""
-        self.is_open = False
+        was_open, self.is_open = self.is_open, False
         with self._changing:
             for live in self._streams.values():
                 live.close()
             self._streams = {}
-            self._lock.release()
+            if was_open:
+                self._lock.release()
 
     # -- models --------------------------------------------------------------------------------------
 
@@ -114,27 +119,29 @@ class Service:
     def describe_model(self, name: str) -> dict[str, Any]:
         """What a model is, and where it is used."""
         fitted = self.model(name)
-        used = [
-            {"stream": live.name, "role": role}
-            for live in self.streams()
-            for one, role in self._roles(live)
-            if one == name
-        ]
         return {
             "name": name,
             "fingerprint": fitted.fingerprint,
             "inputs": list(fitted.input_names),
             "target": fitted.target_name,
             "intervals": fitted.calibrator is not None,
-            "used_by": used,
+            "used_by": self._used_by(name),
             "bytes": self._model_path(name).stat().st_size,
         }
+
+    def _used_by(self, name: str) -> list[dict[str, str]]:
+        return [
+            {"stream": live.name, "role": role}
+            for live in self.streams()
+            for one, role in self._roles(live)
+            if one == name
+        ]
 
     def add_model(self, name: str, blob: bytes) -> dict[str, Any]:
         """Take in a .varnn file under a name: read and checked first, so that what is kept can be used."""
         path = self._model_path(_checked(name, DataError))
         with self._changing:
-            if len(self.model_names()) >= _MOST_MODELS:
+            if not path.exists() and len(self.model_names()) >= _MOST_MODELS:
                 raise Conflict(f"{_MOST_MODELS} models are here, and that is the limit. Delete one first.")
             draft = self._models_at / f".{name}.part"
             try:
@@ -153,8 +160,9 @@ class Service:
     def drop_model(self, name: str) -> None:
         """Delete a model that no stream uses."""
         with self._changing:
-            used = self.describe_model(name)["used_by"]
-            if used:
+            if not self._model_path(name).is_file():
+                raise NotFound(f"there is no model {name!r}. There is: {_listed(self.model_names())}.")
+            if used := self._used_by(name):
                 raise Conflict(f"model {name!r} is the {used[0]['role']} of stream {used[0]['stream']!r}.")
             self._model_path(name).unlink()
             self._fitted.pop(name, None)
@@ -172,6 +180,8 @@ class Service:
     def stream(self, name: str) -> LiveStream:
         """A stream by its name."""
         live = self._streams.get(name)
+        if live is not None and live.has_ended:
+            live = self._again(live)
         if live is None:
             if not self.is_open:
                 raise Closing("the service is ending. Try again in some seconds.")
@@ -185,7 +195,8 @@ class Service:
         fitted = model_file.read(path).fitted
         if name in self._streams:
             live = self._streams[name]
-            if live.model.fingerprint != fitted.fingerprint:
+            # It may have another champion by now: what counts is that the file is the one it began with.
+            if not self._model_path(name).is_file() or self.model(name).fingerprint != fitted.fingerprint:
                 raise ConfigError(
                     f"stream {name!r} in {str(self.folder)!r} goes on with another model than {str(path)!r}. "
                     "Upload this one as its challenger, give it another name, or give another --data folder."
@@ -238,7 +249,7 @@ class Service:
                 raise Conflict(f"model {model!r} has a part in stream {name!r} already.")
             if len(names) > _MOST_CHALLENGERS:
                 raise Conflict(f"a stream has at most {_MOST_CHALLENGERS} challengers.")
-            missing = sorted(set(fitted.input_names) - set(live.inputs))
+            missing = sorted(set(needed_inputs(fitted)) - set(needed_inputs(live.model)))
             if missing or fitted.pipeline.peers:
                 raise Conflict(
                     f"model {model!r} needs {'series that are linked' if not missing else _listed(missing)}, "
@@ -261,9 +272,10 @@ class Service:
         with self._changing:
             live, fitted = self.stream(name), self.model(model)
             self._check_challenger(live, model)
-            if set(fitted.input_names) != set(live.inputs):
+            if needed_inputs(fitted) != needed_inputs(live.model):
                 raise Conflict(
-                    f"model {model!r} does not take all inputs of stream {name!r}: it cannot answer."
+                    f"model {model!r} does not take the inputs of stream {name!r} in their order "
+                    f"({_listed(needed_inputs(live.model))}): lists of them would mean something else."
                 )
             with self._reopened(live):
                 promote(live.path, model, fitted.fingerprint, lambda state: _begun(fitted, live.model, state))
@@ -271,22 +283,38 @@ class Service:
     @contextmanager
     def _reopened(self, live: LiveStream) -> Iterator[Roles]:
         """Close a stream, with all its states on disk, and open it again with the roles it has then."""
-        live.call(lambda store: store.checkpoint()).result()
-        live.close()
+        live.call(lambda store: store.checkpoint(), writes=True).result()  # while others can go on
+        live.close(with_states=True)
         try:
             yield read_roles(live.path)
         finally:
             self._open(live.name, live)
 
+    def _again(self, live: LiveStream) -> LiveStream:
+        """A stream that should be open: where it could not be, once, another try is made."""
+        if self.is_open and self._changing.acquire(blocking=False):  # else it is being opened
+            try:
+                if self._streams.get(live.name) is live:
+                    self._open(live.name, live)
+            finally:
+                self._changing.release()
+        return self._streams.get(live.name, live)
+
     def _open(self, name: str, before: LiveStream | None = None) -> None:
         path = self._state_path(name)
         roles = read_roles(path)
         champion = roles.champion or self._named(roles.fingerprint, path)
+        models = {one: self._needed(one, name) for one in (champion, *roles.challengers)}
+        if models[champion].fingerprint != roles.fingerprint:
+            raise ModelFileError(
+                f"stream {name!r} goes on with another model than {str(self._model_path(champion))!r}, which "
+                f"was replaced. Put back the file that {str(path)!r} belongs to."
+            )
         live = LiveStream(
             name,
             path,
-            (champion, self.model(champion)),
-            [(one, self.model(one)) for one in roles.challengers],
+            (champion, models[champion]),
+            [(one, models[one]) for one in roles.challengers],
             self.settings,
             self._commit_of(name),
         )
@@ -295,6 +323,16 @@ class Service:
         self._streams[name] = live
         if roles.champion is None:
             self._write_roles(live, champion, ())
+
+    def _needed(self, model: str, stream: str) -> Fitted:
+        """A model of a stream, whose file must be there."""
+        try:
+            return self.model(model)
+        except NotFound:
+            raise ModelFileError(
+                f"stream {stream!r} needs the model {model!r}, and there is no file "
+                f"{str(self._model_path(model))!r}. Put it back."
+            ) from None
 
     def _commit_of(self, name: str) -> Callable[[float], None]:
         return lambda seconds: self.on_commit(name, seconds)
@@ -331,8 +369,16 @@ def _begun(fitted: Fitted, before: Fitted, state: bytes) -> bytes:
     """State of a model that begins with a series after the rows that another one had, as its state says."""
     late = LateLabels.restore(before, state, ANY_WINDOW)
     live = Stream(fitted)
-    live.steps = late.row + (late.open_row is not None)
-    live.last_time = late.live.last_time
+    live.steps, live.last_time = late.row, late.live.last_time
+    if late.open_row is not None:
+        x, time = late.live.open_inputs
+        try:
+            if list(fitted.input_names) != list(before.input_names):
+                raise DataError("other categories make other inputs")
+            live.predict(x, time=time)
+        except DataError:  # then its label comes too late
+            live.steps += 1
+            live.last_time = live.last_time if time is None else time
     return LateLabels(live, 0).snapshot()
 
 

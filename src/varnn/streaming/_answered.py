@@ -62,7 +62,14 @@ class Answered:
     def again(self, known: Known, message: Mapping[str, Any], key: str | None) -> Reply | None:
         """Answer of a message that was answered before; None if it is a new one."""
         seq = message.get("seq")
-        if self._journal is None or (seq is None and key is None) or (seq is not None and seq > known.seq):
+        if self._journal is None or (seq is None and key is None):
+            return None
+        if seq is not None and seq > known.seq:
+            if key is not None and self._by_key(known, key) is not None:
+                raise DataError(
+                    f"seq {seq} is that of a new message, and the key {shown(message['key'])} that of one "
+                    "which was answered before. Give one of the two."
+                )
             return None
         if seq is None:
             text = self._by_key(known, str(key))

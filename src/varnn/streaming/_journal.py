@@ -32,6 +32,7 @@ from varnn.streaming.kept import Answer, Entry, Group, Known, State
 _MARK = 0x7661726E  # "varn", SQLite's application_id
 _VERSION = 2
 _READ = ("1", "2")
+_ROOM = 1 << 16  # characters
 _SEAL = 8  # hexadecimal digits of a checksum
 _BEGINNING = b"SQLite format 3\0"
 _TABLES = """
@@ -174,6 +175,12 @@ class Journal:
             query = "SELECT name FROM series WHERE id IN (SELECT scope FROM journal) ORDER BY id"
             return [name for (name,) in self._database.execute(query)]
 
+    def try_to_write(self) -> None:
+        """Write something of some size, and delete it: an error tells that there is no room."""
+        with self.explained():
+            self._database.execute("INSERT OR REPLACE INTO facts VALUES ('room', ?)", ("." * _ROOM,))
+            self._database.execute("DELETE FROM facts WHERE name = 'room'")
+
     @property
     def database(self) -> sqlite3.Connection:
         """The file, for who keeps something beside (`varnn.streaming.companion`)."""
@@ -304,7 +311,8 @@ def _opened(path: Path, model: str, *, synchronous: bool) -> sqlite3.Connection:
     database = sqlite3.connect(path, isolation_level=None, timeout=5.0, check_same_thread=False)
     try:
         (page,) = database.execute("PRAGMA page_size").fetchone()
-        if path.stat().st_size % page:
+        log = path.with_name(f"{path.name}-wal")  # with something in it, all of the last page is there, too
+        if path.stat().st_size % page and not (log.exists() and log.stat().st_size):
             raise sqlite3.DatabaseError("its last page is not whole")
         (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if not tables:

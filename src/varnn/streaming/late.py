@@ -180,9 +180,7 @@ class LateLabels:
         time: Any = None,
         interval: float | Sequence[float] | None = None,
     ) -> tuple[Any, Any]:
-        """Observe the label of the open row, then open the next one: both or, with an error, neither.
-
-        Gives what :meth:`observe` gives, and what :meth:`predict` does.
+        """Observe the label of the open row, then predict the next one: both or, with an error, neither.
 
         Examples
         --------
@@ -208,11 +206,29 @@ class LateLabels:
             given, when = _next_row(live, x, time)
             innovation = self.observe(y)
             live._advance(given, when, levels)  # which nothing can be wrong with by now
-            answer = live._answer(
-                levels, several=several
-            )  # before rows are done again, which takes its place
+            answer = live._answer(levels, several=several)  # before rows are done again, without bounds
             self._opened()
             return innovation, answer
+
+    def whole(self, x: Any, y: Any, *, time: Any = None, interval: Any = None) -> tuple[Any, Any]:
+        """Open the next row and observe its own label: both or, with an error, neither."""
+        live = self.live
+        with live._guard:
+            opened, labels = (live._given, live._time, live._open), [(one, one.label) for one in self._rows]
+            before = self._states[:], self._told.copy(), self._answer, self.events
+            answer = self.predict(x, time=time, interval=interval)
+            try:
+                return answer, self.observe(y)
+            except DataError:  # it is farther off than what looks at errors can take
+                if opened[-1] and self.window:
+                    live._go_back(self._states[-1])  # kept when the row was left waiting
+                live._given, live._time, live._open = opened
+                live._reopen()
+                for one, label in labels:
+                    one.label = label
+                self._rows = [one for one, _ in labels]
+                self._states, self._told, self._answer, self.events = before
+                raise
 
     def label(self, row: int, y: Any) -> Any:
         """Take in the label of a row that waits, or of the open one.
@@ -264,6 +280,11 @@ class LateLabels:
             self._states = [live._kept()]
             self._redo(self._states[0], now)
             self.events, self._told = [], set()
+
+    def unwatch(self) -> None:
+        """Look out for nothing, also where rows are done again."""
+        self.live.monitor, self.live.events, self.events = None, [], []
+        self._states = [state._replace(monitor=None, events=[]) for state in self._states]
 
     def _labelled(self, label: float, events: list[Event]) -> float:
         """Take note of the label of the row that was open, and of what was noticed; give the innovation."""
@@ -374,10 +395,7 @@ class LateLabels:
         return self._rows[row - first]
 
     def snapshot(self) -> bytes:
-        """The whole state as bytes, to go on elsewhere with :meth:`restore`.
-
-        Where no row waits it is that of the stream alone.
-        """
+        """The whole state as bytes, to go on elsewhere with :meth:`restore`."""
         live = self.live
         with live._guard:
             if not self._rows:

@@ -1,19 +1,20 @@
 """A store whose rows are numbered: labels may come late, and others keep what they need beside it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.streaming._journal import Journal
 from varnn.streaming.companion import ALONE, Companion
-from varnn.streaming.kept import Group, Known
+from varnn.streaming.kept import Entry, Group, Known, State
 from varnn.streaming.late import LateLabels
 from varnn.streaming.messages import check, check_name, name_of
 from varnn.streaming.rows import Taken, check_rows, peeked, respond_in_rows
 from varnn.streaming.store import DUE, LONGEST_ERROR, Store
 
+_MOST_ANSWERS = 2_000_000  # of all series, about
 ANY_WINDOW = 1 << 40  # rows: of a label that was taken, it is known that it was not too late
 _AT_ONCE = 500  # series whose states are brought up to date in one transaction
 
@@ -33,6 +34,8 @@ class RowStore(Store):
         Level of intervals to give, and keep, with every prediction.
     companion : Companion, default=ALONE
         Who keeps something beside, in the same transactions.
+    admit : callable, optional
+        Raises a ``DataError`` for a new message that is not to be taken.
     settings
         Those of :class:`Store`.
 
@@ -62,6 +65,7 @@ class RowStore(Store):
         late: int = 24,
         level: float | None = None,
         companion: Companion = ALONE,
+        admit: Callable[[Mapping[str, Any]], None] = lambda message: None,
         **settings: Any,
     ) -> None:
         if getattr(model, "fitted_", model).pipeline.peers:
@@ -71,13 +75,23 @@ class RowStore(Store):
             )
         if late < 1:
             raise ConfigError(f"labels must be let come late by 1 row at least; got {late}.")
-        self._late, self._level, self._companion = late, level, companion
+        self._late, self._level, self._companion, self._admit = late, level, companion, admit
         self._window = late  # any, while messages of before are done again: they were taken once
         self._done = Taken()  # what the message under way did
         super().__init__(model, path, **settings)
+        self._asked = self._kept  # answers of each series, while there are not too many in all
         if self._journal is not None:
-            with self._journal.explained():
-                companion.open(self._journal.database)
+            try:
+                with self._journal.explained():
+                    companion.open(self._journal.database)
+            except BaseException:
+                self._journal.close()
+                raise
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to commit."""
+        return bool(self._group.series)
 
     def peek(self, message: Any) -> dict[str, Any]:
         """Predict the row of a message as the next one of its series, and change nothing."""
@@ -102,14 +116,16 @@ class RowStore(Store):
     def give_up(self) -> None:
         """Take back what was answered since the last commit, which could not be written: it was never said.
 
-        The series it was about come back from the file when they are asked for.
+        The series it was about come back from the file when they are asked for. With an error, what is in
+        memory is not to be gone on with until another call succeeds.
         """
         with self._guard:
             for name in list(self._group.series):
                 self._leave(name)
             self._begin_group()
-            self._companion.gave_up()
             if self._journal is not None:
+                with self._journal.explained():
+                    self._companion.gave_up()
                 self.n_series, self._last_id = self._journal.size, self._journal.last_id
 
     def checkpoint(self) -> None:
@@ -124,17 +140,25 @@ class RowStore(Store):
                     self._since[known.id] = DUE
                 self._commit()
 
+    def try_to_write(self) -> None:
+        """See whether something can be written; an error tells why not."""
+        if self._journal is not None:
+            self._journal.try_to_write()
+
     def stream(self, name: str) -> LateLabels | None:
         """The stream of a series, by its name as JSON, from disk if need be; None if there is none."""
         with self._guard:
             return None if self._look_up(name) is None else self.streams.get(name)  # type: ignore[return-value]  # this store's streams are of that class
 
     def put(self, name: str, state: bytes) -> None:
-        """Let a series, by its name as JSON, go on from a snapshot, which is kept with the next commit."""
+        """Let a series, by its name as JSON, go on from a snapshot, which is kept with the next commit.
+
+        What was answered before is forgotten: it may be of rows that never were. The series may be one whose
+        state on disk is damaged.
+        """
         with self._guard:
             self._commit()
-            live = self._restored(state)
-            known = self._look_up(name)
+            live, known = self._restored(state), self._find(name)
             if known is None:
                 self._check_room(json.loads(name))
                 known = self._numbered(name)
@@ -142,19 +166,26 @@ class RowStore(Store):
             self.streams[name] = live
             self._series[name] = self._group.series[name] = known
             self._since[known.id] = DUE
+            self._group.answered[known.id] = known.seq
             self._companion.put(name, known, live.row + (live.open_row is not None))
 
     def forget(self, name: str) -> bool:
         """Forget a series, by its name as JSON, for good; tell whether there was one."""
         with self._guard:
             self._commit()
-            known = self._look_up(name)
+            known = self._find(name)
             if known is None or self._journal is None:
                 return False
             self._journal.drop(known.id, also=lambda database: self._companion.drop(database, known))
-            self._leave(name)
+            if name in self._series:
+                self._leave(name)
             self.n_series -= 1
             return True
+
+    def _due_answers(self, group: Group) -> dict[int, int]:
+        share = _MOST_ANSWERS // max(1, self.n_series)
+        self._kept = max(2 * self._late + 2, min(self._asked, share))  # labels name messages by their keys
+        return super()._due_answers(group)
 
     @property
     def _texts(self) -> Any:
@@ -166,13 +197,17 @@ class RowStore(Store):
     def _restored(self, state: bytes) -> Any:
         streams = self.streams
         waiting = LateLabels.restore(streams.model, state, self._window, workspace=streams.workspace)
-        self._watched(waiting.live)
+        if self._watch is None:
+            waiting.unwatch()
+        elif waiting.live.monitor is None:
+            waiting.watch(**self._watch)
         return waiting
 
     def _resolved(
         self, message: dict[str, Any], text: str | bytes | None, known: Known | None
     ) -> tuple[dict[str, Any], str | bytes | None]:
         check_rows(message)
+        self._admit(message)
         if "for" not in message:
             return message, text
         row = self._answered.row_of(known, message["for"])
@@ -193,15 +228,15 @@ class RowStore(Store):
         self._companion.left(name, self._series[name])
         super()._leave(name)
 
-    def _bring_back(self, scope: int, name: str) -> None:
+    def _bring_back(self, scope: int, name: str) -> tuple[State | None, list[Entry]]:
         self._window = ANY_WINDOW
         try:
-            super()._bring_back(scope, name)
+            found = super()._bring_back(scope, name)
         finally:
             self._window = self._late
         self.streams[name].narrow(self._late)  # type: ignore[attr-defined]  # they are of LateLabels
-        if self._journal is not None:
-            self._companion.came_back(name, Known(scope, 0), *self._journal.since(scope))
+        self._companion.came_back(name, Known(scope, 0), *found)
+        return found
 
     def _numbered(self, name: str) -> Known:
         known = super()._numbered(name)

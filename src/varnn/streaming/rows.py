@@ -86,13 +86,20 @@ def respond_in_rows(
             return answer
 
         found, lower, upper = _predicted(step, message, level)
-        told = _innovation(live, innovation)
+        row, told = live.row, _innovation(live, innovation)
+    elif "y" in message:
+
+        def whole(x: Any, **more: Any) -> Any:
+            nonlocal innovation
+            answer, innovation = live.whole(x, message["y"], **more)
+            return answer
+
+        found, lower, upper = _predicted(whole, message, level)
+        row = labelled = live.row - 1
+        y, told = _number(message["y"]), _innovation(live, innovation)
     else:
         found, lower, upper = _predicted(live.predict, message, level)
-    row = live.row
-    if "y" in message:
-        labelled, y, innovation = row, _number(message["y"]), live.observe(message["y"])
-        told = _innovation(live, innovation)
+        row = live.row
     events = told.get("events", ())
     taken = Taken(row, found["prediction"], lower, upper, labelled, y, _number(innovation), events)
     return {"row": row, **found, **told}, taken

@@ -213,7 +213,7 @@ class Store:
         if not too_many and not group.series:
             return
         surplus = list(islice(self._series, too_many))
-        states, answered = self._due_states(surplus, group), self._due_answers(group)
+        states, answered = self._due_states(surplus, group), self._due_answers(group) | group.answered
         covered = {one.scope for one in states}
         entries = [one for one in group.entries if one.scope not in covered]
         self._write(journal, group._replace(entries=entries, states=states, answered=answered))
@@ -357,6 +357,10 @@ class Store:
     def _took(self, name: str, known: Known, message: dict[str, Any]) -> None:
         """A message was taken, and is kept."""
 
+    def _find(self, name: str) -> Known | None:
+        """Find a series, in memory or on disk."""
+        return self._series.get(name) or (self._journal and self._journal.find(name)) or None
+
     def _look_up(self, name: str) -> Known | None:
         """Find a series, and bring it back into memory if it was here before."""
         known = self._series.get(name)
@@ -442,10 +446,10 @@ class Store:
             self._journal.close()
             raise
 
-    def _bring_back(self, scope: int, name: str) -> None:
-        """Bring a scope back into memory: its state, and the messages since."""
+    def _bring_back(self, scope: int, name: str) -> tuple[State | None, list[Entry]]:
+        """Bring a scope back into memory: its state, and the messages since, which are given."""
         if self._journal is None:
-            return
+            return None, []
         state, entries = self._journal.since(scope)
         if scope == _ALL:
             if state is not None:
@@ -466,6 +470,7 @@ class Store:
                     f"{error} Go on with the version of the library that wrote the file, or begin a new one."
                 ) from None
             self._entry = one.entry if scope == _ALL else self._entry
+        return state, entries
 
     def _do_again(self, scope: int, message: Any, name: str) -> None:
         if scope != _ALL:

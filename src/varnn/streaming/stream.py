@@ -304,6 +304,11 @@ class Stream:
             rows, horizon=horizon, inputs=inputs, interval=interval, free=self._step.lifted
         )
 
+    @property
+    def open_inputs(self) -> tuple[FloatArray, np.datetime64 | None]:
+        """Inputs and time of the open step, as they came."""
+        return self._given, self._time
+
     def watch(self, *, coverage: float | None = None, **settings: Any) -> None:
         """Look out for changes from here on: each ``observe`` then leaves what it noticed in ``events``.
 

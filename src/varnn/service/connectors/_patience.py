@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from threading import Event
 from typing import Any
 
-from varnn.errors import ModelFileError, OutputError
+from varnn.errors import OutputError
 from varnn.service.errors import Busy, Closing, NotFound
 from varnn.service.service import Service
 
@@ -43,7 +43,7 @@ def ask(
     while not stop.is_set() and service.is_open:
         try:
             return service.stream(stream).submit(messages, pure=pure).result()
-        except (Busy, Closing, OutputError, ModelFileError) as error:
+        except (Busy, Closing, OutputError) as error:
             if wait > 1 and not told:
                 _log.warning("a connector waits, and holds back what it is sent: %s", error)
                 told = True

@@ -125,7 +125,7 @@ class InfluxConnector:
     source, sink : binary file
         Where lines come from, and where they go.
     on_end : callable
-        Called once no more lines can come, or nobody reads what is said.
+        Called once no more lines can come, or nobody reads what is said; not by :meth:`close`.
     """
 
     def __init__(
@@ -162,7 +162,8 @@ class InfluxConnector:
         except BrokenPipeError:  # nobody reads any more
             pass
         finally:
-            self._on_end()
+            if not self._stop.is_set():
+                self._on_end()
 
     def _groups(self) -> Iterator[list[bytes]]:
         """Lines that are there together; the last may lack its end."""

@@ -14,8 +14,10 @@ received. A stream that is busy is waited for; then the broker holds back what i
 """
 
 import logging
+import socket
 import ssl
 from itertools import groupby
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Condition, Event, Thread
 from typing import Any, NamedTuple
@@ -26,17 +28,17 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from varnn.errors import DataError
+from varnn.errors import ConfigError, DataError
 from varnn.service.connectors._patience import ask
 from varnn.service.connectors.home_assistant import announcements
+from varnn.service.connectors.payloads import ACTIONS, message_of
 from varnn.service.connectors.settings import MqttSettings
 from varnn.service.connectors.topics import name_of_level
 from varnn.service.errors import NotFound
 from varnn.service.service import Service
-from varnn.streaming.json_text import read, write
+from varnn.streaming.json_text import write
 
 _log = logging.getLogger(__name__)
-_ACTIONS = ("step", "observe", "predict")
 _IN_FLIGHT = 500  # messages that the broker sends before the first of them is acknowledged
 _LARGEST = 1_000_000  # bytes of a message
 _KEPT_FOR = 0xFFFFFFFF  # seconds that the broker keeps the session of a service that is away: for ever
@@ -130,10 +132,14 @@ class MqttConnector:
         if settings.username is not None:
             client.username_pw_set(settings.username, settings.password())
         if settings.tls:
-            client.tls_set_context(ssl.create_default_context(cafile=settings.ca_file))
+            client.tls_set_context(_vouched_for(settings.ca_file))
         client.will_set(self._status, b"offline", qos=1, retain=True)
         client.reconnect_delay_set(1, _LONGEST_WAIT)
+        client.enable_logger(_log)
+        client.suppress_exceptions = True  # it would end its thread; the log has them
+        client.on_socket_open = _send_at_once
         client.on_connect = self._on_connect
+        client.on_connect_fail = self._on_connect_fail
         client.on_subscribe = self._on_subscribe
         client.on_disconnect = self._on_disconnect
         client.on_message = self._on_message
@@ -157,7 +163,10 @@ class MqttConnector:
             self._session += 1
         _log.info("connected to the MQTT broker %s", self._settings.host)
         options = SubscribeOptions(qos=1, retainHandling=SubscribeOptions.RETAIN_DO_NOT_SEND)
-        client.subscribe([(f"{self._settings.prefix}/+/+/{one}", options) for one in _ACTIONS])
+        client.subscribe([(f"{self._settings.prefix}/+/+/{one}", options) for one in ACTIONS])
+
+    def _on_connect_fail(self, _client: paho.Client, _data: object) -> None:
+        _log.warning("the MQTT broker %s cannot be reached, and is tried again", self._settings.host)
 
     def _on_subscribe(
         self, _client: paho.Client, _data: object, _number: int, reasons: Any, _properties: Properties | None
@@ -230,7 +239,7 @@ class MqttConnector:
         levels = delivery.topic.removeprefix(f"{self._settings.prefix}/").split("/")
         try:
             stream, series = name_of_level(levels[0]), name_of_level(levels[1])
-            message = _message(delivery.payload, levels[2])
+            message = message_of(delivery.payload, levels[2])
         except (DataError, UnicodeDecodeError) as error:
             self._send(delivery, {"error": str(error)})
             return None
@@ -246,7 +255,7 @@ class MqttConnector:
             return False
         for one, answer in zip(group, answers, strict=True):
             self._send(one.delivery, answer)
-            if self._settings.discovery and "prediction" in answer:
+            if self._settings.discovery and "prediction" in answer and not pure:
                 self._announce(one, answer)
         return True
 
@@ -302,27 +311,20 @@ class MqttConnector:
         return True
 
 
+def _vouched_for(file: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=file)
+    except OSError as error:
+        raise ConfigError(f"certificates cannot be read from {str(file)!r}, ca_file: {error}.") from None
+
+
+def _send_at_once(_client: paho.Client, _data: object, connection: Any) -> None:
+    """Do not hold small packets back until the last one is confirmed, which takes 40 ms."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
 def _properties(kind: int, **values: Any) -> Properties:
     properties = Properties(kind)  # type: ignore[no-untyped-call]  # paho's own, which is typed but for it
     for name, value in values.items():
         setattr(properties, name, value)
     return properties
-
-
-def _message(payload: bytes, action: str) -> dict[str, Any]:
-    """Message that a payload is, with a key where its time can be one."""
-    try:
-        message = read(payload)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"a payload must be JSON: {str(error)[:200]}") from None
-    needed = "y" if action == "observe" else "x"
-    if not isinstance(message, dict) or needed not in message:
-        raise DataError(f"a payload of .../{action} must be an object with {needed!r}.")
-    if "series" in message:
-        raise DataError("the topic names the series: a payload must not have 'series'.")
-    if action == "predict" or "key" in message or "seq" in message:
-        return message
-    if "x" in message:
-        return message | {"key": message["time"]} if isinstance(message.get("time"), str) else message
-    row = message.get("for", message.pop("time", None))
-    return message if row is None else message | {"for": row, "key": f"y {row}"}

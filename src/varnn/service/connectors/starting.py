@@ -3,11 +3,22 @@
 import os
 import sys
 from collections.abc import Callable
+from typing import Protocol
 
 from varnn.errors import require
 from varnn.service.connectors.influx import InfluxConnector
 from varnn.service.connectors.settings import InfluxSettings, MqttSettings
 from varnn.service.service import Service
+
+
+class Connector(Protocol):
+    """What can be started, and ended."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def close(self) -> None:
+        """Finish what is in hand, and end."""
 
 
 def start(
@@ -42,22 +53,21 @@ def start(
     ...     close = start(service)                   # none was asked for
     ...     close()
     """
-    started: list[Callable[[], None]] = []
+    connectors: list[Connector] = []
     if mqtt is not None:
         require("paho.mqtt.client", extra="mqtt", purpose="speaking MQTT")
         from varnn.service.connectors.mqtt import MqttConnector
 
-        speaker = MqttConnector(service, mqtt)
-        speaker.start()
-        started.append(speaker.close)
+        connectors.append(MqttConnector(service, mqtt))
     if influx is not None:
-        reader = InfluxConnector(service, influx, sys.stdin.buffer, os.fdopen(_own_output(), "wb"), on_end)
-        reader.start()
-        started.append(reader.close)
+        sink = os.fdopen(_own_output(), "wb")
+        connectors.append(InfluxConnector(service, influx, sys.stdin.buffer, sink, on_end))
+    for one in connectors:  # once none of them can be wrong
+        one.start()
 
     def close() -> None:
-        for one in started:
-            one()
+        for one in connectors:
+            one.close()
 
     return close
 

@@ -138,6 +138,6 @@ export function eventWords(event) {
   return {
     'level shift': `Level shift of ${event.size > 0 ? '+' : ''}${size}`,
     'variance change': `Variance change: spread × ${size}`,
-    'coverage lost': `Coverage lost: ${percent(event.size, { signed: true })}`,
+    'coverage lost': `Coverage lost: ${minus(String(Math.round(100 * event.size)))} points`,
   }[event.kind] ?? String(event.kind);
 }

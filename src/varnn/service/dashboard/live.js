@@ -51,7 +51,11 @@ async function read(body, on, heard) {
         if (line.startsWith('event:')) event = line.slice(6).trim();
         else if (line.startsWith('data:')) data.push(line.slice(5));
       }
-      if (event in on) on[event](data.length ? JSON.parse(data.join('\n')) : null);
+      try {
+        on[event]?.(data.length ? JSON.parse(data.join('\n')) : null);
+      } catch (error) {
+        reportError(error); // a bug of a page, and no reason to hang up
+      }
     }
   }
 }
@@ -96,9 +100,7 @@ export function follow(stream, keys, on) {
       if (gap) on.missed();
       gap = false;
       await read(response.body, { rows: on.rows, events: on.events, lagging: on.missed }, heard);
-    } catch (error) {
-      if (error.name === 'SyntaxError') console.error(error);
-    }
+    } catch { /* refused, cut off or silent: all the same, try again */ }
     clearTimeout(silence);
     if (closed || mine !== abort || paused) return;
     // Everyone comes back at once after a restart: later each time, and not in step.
