@@ -15,6 +15,7 @@ from benchmarks.commands import (
     online,
     other_streams,
     robustness,
+    service,
     speed,
 )
 from varnn.cli.app import run
@@ -59,6 +60,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "fuzz": fuzz.fuzz,
     "kills": kills.kills,
     "store": kills.store,
+    "service-load": service.service_load,
+    "service-kills": service.service_kills,
 }
 for name, command in COMMANDS.items():
     app.command(name)(command)
