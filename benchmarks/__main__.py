@@ -16,6 +16,7 @@ from benchmarks.commands import (
     other_streams,
     robustness,
     service,
+    service_fuzz,
     speed,
 )
 from varnn.cli.app import run
@@ -62,6 +63,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "store": kills.store,
     "service-load": service.service_load,
     "service-kills": service.service_kills,
+    "service-fuzz": service_fuzz.service_fuzz,
 }
 for name, command in COMMANDS.items():
     app.command(name)(command)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from varnn.service.openapi import document
-from varnn.service.route_table import find_route
 
 _KNOWN = {
     *("type", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "format", "description"),
@@ -24,8 +23,7 @@ def wrong_with_answer(method: str, path: str, status: int, kind: str, content: A
     >>> wrong_with_answer("GET", "/v1/models", 200, "application/json", {})
     ['answer: must be of type array']
     """
-    template = find_route(method, path).template
-    operation = document()["paths"].get(template, {}).get("get" if method == "HEAD" else method.lower())
+    operation = _operation("get" if method == "HEAD" else method.lower(), path)
     if operation is None:  # no route of the interface: whatever it is, it must be an error in words
         return list(wrong({"$ref": "#/components/schemas/Error"}, content, "answer"))
     responses = operation["responses"]
@@ -36,6 +34,15 @@ def wrong_with_answer(method: str, path: str, status: int, kind: str, content: A
     if schema is None:
         return [f"answer: type {kind!r} is not one of {sorted(allowed['content'])}"]
     return [] if content is None else list(wrong(schema["schema"], content, "answer"))
+
+
+def _operation(method: str, path: str) -> Any:
+    """Find what the document says of a request; a series' name may hold anything, and end like a route."""
+    for template, item in sorted(document()["paths"].items(), key=lambda pair: -pair[0].count("/")):
+        pattern = re.sub(r"\\\{series\\\}", ".*", re.escape(template))
+        if re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", pattern), path, re.DOTALL) and method in item:
+            return item[method]
+    return None
 
 
 def wrong(schema: dict[str, Any], value: Any, where: str) -> Iterator[str]:

@@ -233,7 +233,8 @@ def test_many_series_in_one_request(house: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a", "ä ö", "a/b", "", "1", 1, -5, 10**30, None, "?", "%41", "a+b", "..", "{}", "\t"]
+    "name",
+    ["a", "ä ö", "a/b", "", "1", 1, -5, 10**30, None, "?", "%41", "a+b", "..", "{}", "\t", "\n", "a\n"],
 )
 def test_a_series_is_found_by_its_name_in_a_path(house: Served, name: Any) -> None:
     client = house.client
@@ -267,12 +268,15 @@ def test_wild_numbers_are_refused_or_answered_by_null(house: Served) -> None:
 def test_unknown_streams_and_routes(house: Served) -> None:
     for verb in ("predict", "observe", "step"):
         assert asked(house, "POST", f"/v1/streams/none/{verb}", b"{}")[0] == 404
-    for path in ("/v1", "/v1/", "/v2/streams", "/v1/streams/house/steps", "/v1/streams/", "//evil.example/"):
+    wrong = ("/v1", "/v1/", "/v2/streams", "/v1/streams/house/steps", "/v1/streams/", "/v1/streams%0a")
+    for path in (*wrong, "//evil.example/"):
         status, headers, body = asked(house, "GET", path)
         assert (status, "location" in headers) == (404, False), path
         assert json.loads(body)["request"] == headers["x-request-id"]
     for method in ("PUT", "PATCH", "DELETE", "GET", "PROPFIND"):
-        assert asked(house, method, "/v1/streams/house/step", b"{}")[0] == 405
+        status, headers, _ = asked(house, method, "/v1/streams/house/step", b"{}")
+        assert (status, headers["allow"]) == (405, "POST")
+    assert asked(house, "PATCH", "/v1/streams/house")[1]["allow"] == "DELETE, GET, HEAD"
     assert len(asked(house, "GET", f"/v1/streams/{'n' * 5000}")[2]) < 1000
 
 

@@ -100,6 +100,7 @@ def test_streams_are_begun_and_listed(house: Served, models: Path) -> None:
         b"{}",
         b"null",
         b'[{"name": "a", "champion": "house"}]',
+        b"[null, null]",
         b'{"name": 1, "champion": []}',
     ):
         assert refused(client.request, "POST", "/v1/streams", body) == 422

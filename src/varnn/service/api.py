@@ -4,23 +4,25 @@ import asyncio
 import json
 import math
 import os
+import re
 import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 import varnn
 from varnn.data.timestamps import seconds_since_1970, timestamp
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.service import reading
-from varnn.service.bodies import NotJson, answer_of, json_response, messages_of, object_of
+from varnn.service.bodies import NotJson, Parts, answer_of, json_response, messages_of, object_of
 from varnn.service.errors import NotFound, refusal
 from varnn.service.following import followed
 from varnn.service.limits import charge
@@ -169,7 +171,8 @@ async def backup(request: Request) -> Response:
         "Content-Disposition": f'attachment; filename="{live.name}.state"',
         "Content-Length": str(os.fstat(file.fileno()).st_size),
     }
-    return StreamingResponse(_parts(file), media_type="application/vnd.sqlite3", headers=headers)
+    parts = iter(lambda: file.read(_PART), b"")
+    return Parts(parts, file.close, media_type="application/vnd.sqlite3", headers=headers)
 
 
 def _copied(path: Path) -> IO[bytes]:
@@ -180,12 +183,6 @@ def _copied(path: Path) -> IO[bytes]:
         return place.open("rb")
     finally:
         place.unlink(missing_ok=True)
-
-
-def _parts(file: IO[bytes]) -> Iterator[bytes]:
-    with file:
-        while part := file.read(_PART):
-            yield part
 
 
 async def live_events(request: Request) -> Response:
@@ -292,7 +289,10 @@ async def history(request: Request) -> Response:
     if form == "csv":
         lines = reading.history_csv(live.path, number, **span)
         headers = {"Content-Disposition": f'attachment; filename="{live.name}-{number}.csv"'}
-        return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
+        first = await asyncio.to_thread(next, lines)  # what cannot be read is an error, and not half a file
+        return Parts(
+            chain([first], lines), lines.close, media_type="text/csv; charset=utf-8", headers=headers
+        )
     if form != "json":
         raise DataError(f"format must be json or csv; got {form[:50]!r}.")
     points = _whole(query.get("points", "2000"), "points", 10, _MOST_POINTS)
@@ -481,3 +481,5 @@ routes = [
     Route("/healthz", is_alive, methods=["GET"]),
     Route("/readyz", is_ready, methods=["GET"]),
 ]
+for _route in routes:  # a path ends where it ends, and not before a last line break; and names may hold one
+    _route.path_regex = re.compile(_route.path_regex.pattern.removesuffix("$") + r"\Z", re.DOTALL)

@@ -25,6 +25,7 @@ from varnn.service.limits import Limiter, Limits
 from varnn.service.logs import UNEXPECTED, Log, Logged
 from varnn.service.metrics import CONTENT_TYPE, Metrics
 from varnn.service.pages import routes as pages
+from varnn.service.route_table import methods_of
 from varnn.service.service import Service
 from varnn.service.sessions import Sessions
 from varnn.service.tokens import Tokens
@@ -120,6 +121,7 @@ def _of_http(request: Request, error: Exception) -> Response:
         words = f"there is no {path!r}. See /docs."
     elif status == 405:
         words = f"{request.method} is not what {path!r} takes. See /docs."
+        headers = {"Allow": ", ".join(methods_of(request.scope["path"]))}  # a router knows those of one route
     return _refused(request, words, status, headers)
 
 

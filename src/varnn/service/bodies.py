@@ -1,10 +1,12 @@
 """Bodies of requests as messages, and answers as bodies: JSON, lists of it, and lines of it."""
 
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from varnn.errors import DataError
+from varnn.service._asgi import Receive, Scope, Send
 from varnn.service.errors import ServiceError
 from varnn.streaming.json_text import read, write
 
@@ -45,17 +47,21 @@ def messages_of(body: bytes, content_type: str, most: int) -> Messages:
         if len(lines) > most:
             raise TooMany(f"a request may hold {most} messages; got {len(lines)}. Send several.")
         return Messages([_line(line) for line in lines], "lines")
-    try:
-        found = read(body)
-    except (ValueError, RecursionError) as error:
-        raise Unreadable(
-            f"a body must be JSON: an object, a list of them, or lines of them ({LINES}). {str(error)[:200]}"
-        ) from None
+    found = _read(body)
     if isinstance(found, list):
         if len(found) > most:
             raise TooMany(f"a request may hold {most} messages; got {len(found)}. Send several.")
         return Messages(found, "list")
     return Messages([found], "one")
+
+
+def _read(body: bytes) -> Any:
+    try:
+        return read(body)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(
+            f"a body must be JSON: an object, a list of them, or lines of them ({LINES}). {str(error)[:200]}"
+        ) from None
 
 
 class NotJson:
@@ -84,6 +90,31 @@ def answer_of(answers: list[dict[str, Any]], form: str) -> Response:
     return json_response(answer, 503 if answer.get("damaged") else 409 if "next" in answer else 422)
 
 
+class Parts(StreamingResponse):
+    """An answer of many parts; what they come from is closed in any case, also where the caller left before.
+
+    Parameters
+    ----------
+    parts : iterator of bytes or str
+        The parts.
+    close : callable
+        What to do in the end.
+    settings
+        Those of ``StreamingResponse``.
+    """
+
+    def __init__(self, parts: Iterator[bytes | str], close: Callable[[], None], **settings: Any) -> None:
+        super().__init__(parts, **settings)
+        self._close = close
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._close()
+
+
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Any value as JSON."""
     return Response(write(value), status, headers, media_type="application/json")
@@ -91,8 +122,7 @@ def json_response(value: Any, status: int = 200, headers: dict[str, str] | None 
 
 def object_of(body: bytes) -> dict[str, Any]:
     """Read a body that must be one object."""
-    found, form = messages_of(body, "application/json", 1)
-    if form != "one" or not isinstance(found[0], dict):
+    found = _read(body)
+    if not isinstance(found, dict):
         raise DataError("the body must be one JSON object.")
-    wanted: dict[str, Any] = found[0]
-    return wanted
+    return found

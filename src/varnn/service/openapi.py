@@ -220,7 +220,7 @@ def _ready() -> dict[str, Any]:
 def _object(*fields: str) -> dict[str, Any]:
     schema = {
         "type": "object",
-        "properties": {one: {"type": "string"} for one in fields},
+        "properties": {one: _PLAIN_NAME for one in fields},
         "required": [*fields],
     }
     return {"required": True, "content": {"application/json": {"schema": schema}}}

@@ -55,10 +55,10 @@ _INPUTS: Schema = {
 _LEVELS: Schema = {
     "description": "level, or levels, of intervals to give; without it that of the stream",
     "oneOf": [
-        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        {"type": "number", "exclusiveMinimum": 0, "maximum": 0.99},
         {
             "type": "array",
-            "items": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+            "items": {"type": "number", "exclusiveMinimum": 0, "maximum": 0.99},
             "maxItems": 20,
         },
     ],

@@ -3,7 +3,7 @@
 import csv
 import io
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -61,18 +61,19 @@ def history(
 
 def history_csv(
     path: Path, series: int, *, start: float | None = None, end: float | None = None
-) -> Iterator[str]:
+) -> Generator[str, None, None]:
     """All rows of a range as the lines of a CSV file, some at a time."""
     with _opened(path) as database:
-        yield ",".join(COLUMNS) + "\r\n"
         query, values = _query(series, start, end, "AND row > ?", "LIMIT ?")
-        last = -1
+        head, last, more = ",".join(COLUMNS) + "\r\n", -1, True
         # Not by one query: while that is read the file beside cannot be taken in, and a reader may be slow.
-        while rows := database.execute(query, (*values, last, _ROWS_AT_ONCE)).fetchall():
+        while more:
+            rows = database.execute(query, (*values, last, _ROWS_AT_ONCE)).fetchall()
+            more = len(rows) == _ROWS_AT_ONCE
             text = io.StringIO()
             csv.writer(text).writerows(rows)
-            yield text.getvalue()
-            last = rows[-1][0]
+            yield head + text.getvalue()
+            head, last = "", rows[-1][0] if rows else last
 
 
 def events(path: Path, *, series: int | None = None, limit: int = 100) -> list[dict[str, Any]]:

@@ -86,6 +86,19 @@ def needed_scope(method: str, path: str) -> str | None:
     return find_route(method, path).scope
 
 
+def methods_of(path: str) -> list[str]:
+    """List the methods that a path takes.
+
+    Examples
+    --------
+    >>> methods_of("/v1/streams"), methods_of("/nowhere")
+    (['GET', 'HEAD', 'POST'], [])
+    """
+    template = find_route("GET", path).template
+    found = {method for method, one in ROUTES if one == template}
+    return sorted(found | {"HEAD"} if "GET" in found else found)
+
+
 def _pattern(template: str) -> re.Pattern[str]:
     wide = re.sub(r"\{(series|file)\}", ".*", template.replace(".", r"\."))
     return re.compile(re.sub(r"\{\w+\}", "[^/]+", wide))
