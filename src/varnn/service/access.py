@@ -169,10 +169,17 @@ def is_loopback(host: bytes) -> bool:
         name, _ = parts.hostname, parts.port
     except ValueError:
         return False
-    return parts.netloc == host.decode() and "@" not in parts.netloc and _is_own_name(name or "")
+    return parts.netloc == host.decode() and "@" not in parts.netloc and is_own_name(name or "")
 
 
-def _is_own_name(name: str) -> bool:
+def is_own_name(name: str) -> bool:
+    """Tell whether a name, or an address, is one of this machine that only it can reach.
+
+    Examples
+    --------
+    >>> is_own_name("localhost"), is_own_name("0.0.0.0")
+    (True, False)
+    """
     if name.lower() == "localhost":
         return True
     try:
@@ -191,7 +198,7 @@ def check_address(host: str, tokens: Tokens) -> None:
     Traceback (most recent call last):
     varnn.errors.ConfigError: without tokens a service listens on this machine alone (...
     """
-    if not _is_own_name(host) and not tokens.exist:
+    if not is_own_name(host) and not tokens.exist:
         raise ConfigError(
             "without tokens a service listens on this machine alone (127.0.0.1, ::1, localhost); got --host "
             f"{host}. Make a token first: varnn token make NAME --scope admin --token-file {tokens.path}"

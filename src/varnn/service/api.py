@@ -101,6 +101,7 @@ def _told(live: LiveStream) -> dict[str, Any]:
         "level": live.level,
         "inputs": live.inputs,
         "target": live.target,
+        "needs_time": bool(live.model.pipeline.calendar),
         "late": live.settings.late,
     }
 
@@ -159,8 +160,8 @@ async def drop_challenger(request: Request) -> Response:
 async def promote(request: Request) -> Response:
     """Let a challenger and the champion change places."""
     live = _live(request)
-    await asyncio.to_thread(_service(request).promote, live.name, request.path_params["model"])
-    return json_response(_told(_live(request)))
+    anew = await asyncio.to_thread(_service(request).promote, live.name, request.path_params["model"])
+    return json_response(_told(_live(request)) | {"series_begun_anew": anew})
 
 
 async def backup(request: Request) -> Response:
@@ -370,7 +371,9 @@ async def drop_model(request: Request) -> Response:
 async def health(request: Request) -> Response:
     """How the service is."""
     service = _service(request)
-    free = shutil.disk_usage(service.folder).free
+    free: int | None = None
+    with suppress(OSError):  # someone deleted the folder; what is wrong is said of each stream
+        free = shutil.disk_usage(service.folder).free
     streams = [
         {
             "name": live.name,
