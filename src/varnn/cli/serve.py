@@ -121,11 +121,11 @@ def serve(
     from varnn.errors import ConfigError, require
 
     require("starlette", "serve", "a live service")
-    from varnn.service.access import is_own_name
-    from varnn.service.limits import Limits
+    from varnn.service.http.access import is_own_name
+    from varnn.service.http.limits import Limits
+    from varnn.service.http.logs import Log
+    from varnn.service.http.server import Address, run
     from varnn.service.live_stream import StreamSettings
-    from varnn.service.logs import Log
-    from varnn.service.server import Address, run
     from varnn.service.service import Service
     from varnn.service.tokens import Tokens
 

@@ -24,8 +24,8 @@ import numpy as np
 from varnn.datasets import synthetic
 from varnn.errors import VarnnError
 from varnn.service.errors import Busy, Closing
-from varnn.service.logs import Log
-from varnn.service.server import Address, run
+from varnn.service.http.logs import Log
+from varnn.service.http.server import Address, run
 from varnn.service.service import Service
 from varnn.service.tokens import Tokens
 

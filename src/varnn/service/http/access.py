@@ -13,10 +13,10 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from varnn.errors import ConfigError, DataError
-from varnn.service._asgi import App, Caller, Headers, Receive, Scope, Send, peer, refuse
-from varnn.service._rates import retry_after
-from varnn.service.route_table import find_route, needed_scope
-from varnn.service.sessions import Session, Sessions, linked_token, unreadable_tokens
+from varnn.service.http._asgi import App, Caller, Headers, Receive, Scope, Send, peer, refuse
+from varnn.service.http._rates import retry_after
+from varnn.service.http.route_table import find_route, needed_scope
+from varnn.service.http.sessions import Session, Sessions, linked_token, unreadable_tokens
 from varnn.service.tokens import SCOPES, Tokens
 
 __all__ = ["Access", "check_address", "needed_scope"]

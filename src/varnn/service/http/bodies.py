@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from starlette.responses import Response, StreamingResponse
 
 from varnn.errors import DataError
-from varnn.service._asgi import Receive, Scope, Send
 from varnn.service.errors import ServiceError
+from varnn.service.http._asgi import Receive, Scope, Send
 from varnn.streaming.json_text import read, write
 
 LINES = "application/x-ndjson"

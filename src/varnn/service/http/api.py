@@ -22,12 +22,12 @@ import varnn
 from varnn.data.timestamps import seconds_since_1970, timestamp
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.service import reading
-from varnn.service.bodies import NotJson, Parts, answer_of, json_response, messages_of, object_of
 from varnn.service.errors import NotFound, refusal
-from varnn.service.following import followed
-from varnn.service.limits import charge
+from varnn.service.http.bodies import NotJson, Parts, answer_of, json_response, messages_of, object_of
+from varnn.service.http.following import followed
+from varnn.service.http.limits import charge
+from varnn.service.http.openapi import document
 from varnn.service.live_stream import LiveStream
-from varnn.service.openapi import document
 from varnn.service.score import over_all
 from varnn.service.service import Service
 from varnn.service.summary import Summary
