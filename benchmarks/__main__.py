@@ -15,6 +15,7 @@ from benchmarks.commands import (
     online,
     other_streams,
     robustness,
+    service,
     service_fuzz,
     speed,
 )
@@ -60,6 +61,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "fuzz": fuzz.fuzz,
     "kills": kills.kills,
     "store": kills.store,
+    "service-load": service.service_load,
+    "service-kills": service.service_kills,
     "service-fuzz": service_fuzz.service_fuzz,
 }
 for name, command in COMMANDS.items():

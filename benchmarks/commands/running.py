@@ -31,7 +31,7 @@ def run_all(runs: "Sequence[Run]", json_path: Path | None) -> None:
         for run in runs:
             with waiting.status(f"measuring {run.title}"):
                 measured.append(run.measure())
-            _show(words, measured[-1])
+            show(words, measured[-1])
             if kept is not None:  # after each, so that an interrupted run leaves what it has
                 save(kept, measured, command, complete=len(measured) == len(runs))
 
@@ -49,7 +49,8 @@ def thread_counts(threads: str) -> list[int]:
     return counts
 
 
-def _show(words: "Console", measured: "Measured") -> None:
+def show(words: "Console", measured: "Measured") -> None:
+    """Show a table of figures."""
     from rich.table import Table
 
     from benchmarks.record import shown

@@ -48,7 +48,7 @@ from benchmarks.service.wild_requests import HOST, Material, Request, made
 from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.service.client import Client
-from varnn.service.route_table import find_route
+from varnn.service.http.route_table import find_route
 from varnn.streaming.json_text import read
 
 SECONDS = 10.0  # until an answer must be there

@@ -13,9 +13,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,16 @@ class Killed:
         """Whether nothing was lost, doubled or different."""
         wrong = self.changed + self.lost + self.doubled + self.differing + self.states_differing
         return not wrong and not self.tables_differing and not self.tracebacks and self.exit_code == 0
+
+
+def summed_up(found: Killed) -> dict[str, Any]:
+    """What came of it, as plain values."""
+    told = asdict(found)
+    seconds = sorted(told.pop("seconds_to_go_on"))
+    told["median seconds from start to first answer"] = (
+        round(seconds[len(seconds) // 2], 2) if seconds else None
+    )
+    return told | {"sound": found.is_sound}
 
 
 class Line:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from varnn.service.openapi import document
+from varnn.service.http.openapi import document
 
 _KNOWN = {
     *("type", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "format", "description"),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from benchmarks.robustness.malformed import malformed
-from varnn.service.openapi import document
+from varnn.service.http.openapi import document
 
 Random = randomness.Random
 _BEGINNING = datetime(2026, 1, 1)

@@ -14,11 +14,11 @@ import uvicorn
 
 from varnn import Panel, VARNNRegressor
 from varnn.service import Client, Service
-from varnn.service._protocol import GuardedProtocol
-from varnn.service.app import application
-from varnn.service.limits import Limits
+from varnn.service.http._protocol import GuardedProtocol
+from varnn.service.http.app import application
+from varnn.service.http.limits import Limits
+from varnn.service.http.logs import Log
 from varnn.service.live_stream import StreamSettings
-from varnn.service.logs import Log
 from varnn.service.tokens import Tokens
 
 ROWS = np.random.default_rng(7).normal(size=(400, 2))

@@ -10,8 +10,8 @@ import pytest
 from tests.service.asgi import Answer, App, Echo, ask
 from tests.service.test_route_table import CASES
 from varnn.errors import ConfigError
-from varnn.service.access import Access, check_address, is_loopback
-from varnn.service.sessions import Sessions
+from varnn.service.http.access import Access, check_address, is_loopback
+from varnn.service.http.sessions import Sessions
 from varnn.service.tokens import SCOPES, Tokens
 
 FORBIDDEN = [case for case in CASES if case[2] is not None]

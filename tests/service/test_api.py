@@ -12,7 +12,7 @@ import pytest
 from tests.service.serving import LABELS, Served, served, whole_rows, x
 from varnn import load
 from varnn.service.client import ServiceRefused
-from varnn.service.limits import Limits
+from varnn.service.http.limits import Limits
 from varnn.service.live_stream import StreamSettings
 
 

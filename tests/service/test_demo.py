@@ -81,7 +81,7 @@ import sys
 from functools import partial
 from pathlib import Path
 from varnn.service.demo import run_demo
-from varnn.service.server import Address
+from varnn.service.http.server import Address
 
 run_demo(Path(sys.argv[1]), Address(port=0), series=5, history=60)
 """

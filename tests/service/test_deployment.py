@@ -15,9 +15,9 @@ import typer
 import yaml  # type: ignore[import-untyped]  # it ships no types
 
 from varnn.cli import app as cli
-from varnn.service._openmetrics import Counter, Family, Histogram, Info
-from varnn.service.metrics import Metrics
-from varnn.service.route_table import ROUTES
+from varnn.service.http._openmetrics import Counter, Family, Histogram, Info
+from varnn.service.http.metrics import Metrics
+from varnn.service.http.route_table import ROUTES
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "service"

@@ -15,11 +15,11 @@ from tests.service.asgi import Answer, ask
 from tests.service.test_metrics import read
 from tests.service.test_route_table import CASES
 from varnn import VARNNRegressor
-from varnn.service.app import application
-from varnn.service.limits import Limits
-from varnn.service.logs import Log
-from varnn.service.metrics import CONTENT_TYPE
-from varnn.service.route_table import ROUTES
+from varnn.service.http.app import application
+from varnn.service.http.limits import Limits
+from varnn.service.http.logs import Log
+from varnn.service.http.metrics import CONTENT_TYPE
+from varnn.service.http.route_table import ROUTES
 from varnn.service.service import Service
 from varnn.service.tokens import SCOPES, Tokens
 

@@ -13,9 +13,9 @@ import uvicorn
 
 from tests.service.asgi import Answer, App, Echo, ask, ask_within
 from varnn.errors import ConfigError
-from varnn.service._asgi import Caller
-from varnn.service._rates import Buckets
-from varnn.service.limits import Limiter, Limits, charge
+from varnn.service.http._asgi import Caller
+from varnn.service.http._rates import Buckets
+from varnn.service.http.limits import Limiter, Limits, charge
 
 STEP = "/v1/streams/house/step"
 

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from tests.service.serving import LABELS, Served, served, whole_rows, x
-from varnn.service import Client, following
+from varnn.service import Client
 from varnn.service.client import ServiceRefused
-from varnn.service.limits import Limits
+from varnn.service.http import following
+from varnn.service.http.limits import Limits
 
 
 class Follower:

@@ -11,10 +11,10 @@ import pytest
 from tests.service.asgi import Answer, App, Echo, ask
 from tests.service.test_metrics import read
 from varnn.errors import ConfigError
-from varnn.service.access import Access
-from varnn.service.logs import Log, Logged
-from varnn.service.metrics import Metrics
-from varnn.service.sessions import Sessions
+from varnn.service.http.access import Access
+from varnn.service.http.logs import Log, Logged
+from varnn.service.http.metrics import Metrics
+from varnn.service.http.sessions import Sessions
 from varnn.service.tokens import Tokens
 
 

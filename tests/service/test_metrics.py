@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from varnn.errors import ConfigError
-from varnn.service._openmetrics import Counter, Gauge, Histogram, text
-from varnn.service.metrics import CONTENT_TYPE, Metrics, resident_bytes
+from varnn.service.http._openmetrics import Counter, Gauge, Histogram, text
+from varnn.service.http.metrics import CONTENT_TYPE, Metrics, resident_bytes
 
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"'

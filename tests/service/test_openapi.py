@@ -11,11 +11,11 @@ from starlette.routing import Route
 
 from benchmarks.service.schema import wrong, wrong_with_answer
 from tests.service.serving import Served, whole_rows, x
-from varnn.service import api
-from varnn.service.openapi import document
-from varnn.service.pages import routes as pages
-from varnn.service.route_table import ROUTES, find_route
-from varnn.service.sessions import Sessions
+from varnn.service.http import api
+from varnn.service.http.openapi import document
+from varnn.service.http.pages import routes as pages
+from varnn.service.http.route_table import ROUTES, find_route
+from varnn.service.http.sessions import Sessions
 from varnn.service.tokens import Tokens
 
 # What people look at, and not programs.

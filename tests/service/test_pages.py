@@ -9,7 +9,7 @@ from hatchling.builders.wheel import WheelBuilder
 from starlette.applications import Starlette
 
 from tests.service.asgi import ask
-from varnn.service import pages
+from varnn.service.http import pages
 
 APP = Starlette(routes=pages.routes)
 ROOT = Path(__file__).parents[2]

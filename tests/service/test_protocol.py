@@ -58,7 +58,7 @@ def test_a_long_head_is_taken(house: Served) -> None:
     [b"", b"GET /heal", b"GET /healthz HTTP/1.1\r\nHost: loc", b"\r\n", ALIVE + b"GET"],
 )
 def test_half_a_head_is_not_waited_for(house: Served, sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("varnn.service._protocol.HEAD_SECONDS", 0.5)
+    monkeypatch.setattr("varnn.service.http._protocol.HEAD_SECONDS", 0.5)
     begun = time.monotonic()
     found = house.raw(sent, seconds=10)
     assert 0.4 < time.monotonic() - begun < 8
@@ -70,7 +70,7 @@ def test_half_a_head_is_not_waited_for(house: Served, sent: bytes, monkeypatch: 
 def test_a_slow_head_is_none_while_an_answer_is_under_way(
     house: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("varnn.service._protocol.HEAD_SECONDS", 0.3)
+    monkeypatch.setattr("varnn.service.http._protocol.HEAD_SECONDS", 0.3)
     live = house.service.stream("house")
     with raw_follower(house) as connection:
         wait_until(lambda: bool(live._followers))

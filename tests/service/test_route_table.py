@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from starlette.routing import Match, Route
 
-from varnn.service.route_table import OTHER, ROUTES, find_route, needed_scope
+from varnn.service.http.route_table import OTHER, ROUTES, find_route, needed_scope
 from varnn.service.tokens import SCOPES
 
 # By hand from the description of the API, not from the table that is tested.

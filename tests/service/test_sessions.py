@@ -10,9 +10,9 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from tests.service.asgi import Answer, ask
-from varnn.service.access import Access
-from varnn.service.limits import Limiter, Limits
-from varnn.service.sessions import COOKIE, Sessions
+from varnn.service.http.access import Access
+from varnn.service.http.limits import Limiter, Limits
+from varnn.service.http.sessions import COOKIE, Sessions
 from varnn.service.tokens import SCOPES, Tokens
 
 

@@ -129,7 +129,9 @@ def test_a_step_whose_x_is_refused_leaves_its_label_out(model: VARNNRegressor, t
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        ({"y": 1.0}, "predict"),
+        ({"y": 1.0}, "Open one with x first"),
+        ({"y": 1.0, "of": "k"}, "'of'"),
+        ({"x": [0.1, 0.2], "interval": 1.5}, "got 1.5"),
         ({"x": [0.1, 0.2], "last_y": 1.0}, "none is"),
         ({"last_y": 1.0, "y": 2.0}, "last_y comes with x"),
         ({"y": 1.0, "for": "unknown"}, "none that is kept"),
@@ -357,3 +359,36 @@ def test_a_key_and_a_number_that_contradict(model: VARNNRegressor, tmp_path: Pat
         store.answer({"x": [0.1, 0.2], "y": 1.0, "key": "k", "seq": 1})
         assert "Give one of the two" in store.answer({"x": [0.1, 0.2], "key": "k", "seq": 2})["error"]
         assert store.answer({"x": [0.1, 0.2], "key": "l", "seq": 2})["row"] == 1
+
+
+def test_a_label_finds_its_row_by_time(model: VARNNRegressor, tmp_path: Path) -> None:
+    with opened(model, tmp_path / "live.state") as store:
+        for hour in range(4):
+            store.answer({"x": [0.1, 0.2], "time": f"2026-01-01T{hour:02d}:00Z"})
+        assert store.answer({"y": 0.5, "time": "2026-01-01T01:00+00:00"})["row"] == 1
+        assert store.answer({"y": 0.5, "time": "2026-01-01T03:00"})["row"] == 3
+        for wrong in ("2026-01-01T01:00", "2026-01-01T07:00"):
+            assert "no row of time" in store.answer({"y": 0.5, "time": wrong})["error"]
+        assert store.answer({"y": 0.5, "row": 0})["row"] == 0
+
+
+def test_a_label_with_the_key_of_its_row_is_not_lost_without_a_word(
+    model: VARNNRegressor, tmp_path: Path
+) -> None:
+    with opened(model, tmp_path / "live.state") as store:
+        store.answer({"x": [0.1, 0.2], "key": "a"})
+        assert "brought an x" in store.answer({"y": 0.5, "key": "a"})["error"]
+        assert store.answer({"y": 0.5, "for": "a", "key": "b"})["row"] == 0
+        assert "brought a label" in store.answer({"x": [0.1, 0.2], "key": "b"})["error"]
+
+
+@pytest.mark.parametrize("y", [1e99, -1e99])
+def test_a_wild_label_that_was_taken_can_be_read_again(
+    model: VARNNRegressor, tmp_path: Path, y: float
+) -> None:
+    path = tmp_path / "live.state"
+    with opened(model, path) as store:
+        for row in range(120):
+            store.answer({"x": [0.1, 0.2], "y": y if row == 60 else 5.0})
+    with opened(model, path) as store:
+        assert "prediction" in store.answer({"x": [0.1, 0.2]})

@@ -109,7 +109,7 @@ def serve(
     influx: Annotated[
         str | None,
         typer.Option(
-            help="Also read lines of Influx from standard input: measurement=power,target=load.",
+            help="Also read lines of Influx from standard input, and end with it: measurement=power,...",
             rich_help_panel=_CONNECTORS,
         ),
     ] = None,
@@ -121,15 +121,20 @@ def serve(
     from varnn.errors import ConfigError, require
 
     require("starlette", "serve", "a live service")
-    from varnn.service.limits import Limits
+    from varnn.service.http.access import is_own_name
+    from varnn.service.http.limits import Limits
+    from varnn.service.http.logs import Log
+    from varnn.service.http.server import Address, run
     from varnn.service.live_stream import StreamSettings
-    from varnn.service.logs import Log
-    from varnn.service.server import Address, run
     from varnn.service.service import Service
     from varnn.service.tokens import Tokens
 
     if not models and data is None:
         raise ConfigError("varnn serve needs a model file, or --data with the folder of an earlier service.")
+    if not models and data is not None and not data.is_dir():
+        raise ConfigError(
+            f"--data {str(data)!r} is no folder of an earlier service. Name one, or a model file."
+        )
     if (tls_cert is None) != (tls_key is None):
         raise ConfigError("--tls-cert and --tls-key go together; one of them is missing.")
     if not 0.5 <= level <= 0.999:
@@ -150,7 +155,7 @@ def serve(
     )
     limits = Limits(most_rows=most_rows, most_bytes=most_bytes, rate=rate, queue=queue)
     log = Log(form=log_format, level=log_level)
-    with Service(folder, settings) as service:
+    with Service(folder, settings, models or ()) as service:
         for path in models or ():
             service.serve(path)
         tokens = Tokens(token_file or folder / "tokens.json")
@@ -162,6 +167,8 @@ def serve(
                 f"dashboard {url}/  (streams: {names}; kept in {folder}/; Ctrl-C ends it)", markup=False
             )
 
+        if tls_cert is None and not is_own_name(host):
+            out.print("note: without --tls-cert, or a proxy that has one, tokens can be read on their way.")
         for live in service.streams():
             live.is_warm.wait()
         run(
@@ -173,6 +180,7 @@ def serve(
             ready=ready,
             beside=lambda stop: _connected(service, mqtt, mqtt_password_file, influx, stop),
         )
+    out.print(f"ended; everything is kept in {folder}/", markup=False)
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from varnn.monitoring.event import Event, Kind
 __all__ = ["Event", "Monitor", "detect"]
 
 _SHORTEST_WARM_UP = 30
+_FARTHEST = 1e50  # of an innovation
 _TOO_LARGE = f"{{}} must be finite and below {LARGEST:g} in size, or NaN where missing. Correct them."
 
 
@@ -130,7 +131,8 @@ class Monitor:
         >>> [(event.kind, event.row, round(event.size, 2)) for events in misses for event in events]
         [('coverage lost', 7, -0.9)]
         """
-        values = self._numbers(innovations, "innovations")
+        # Beyond that, squares would be too large to be kept; it is an event anyway.
+        values = self._arithmetic.within(self._numbers(innovations, "innovations"), _FARTHEST)
         hits = None if covered is None or self.rows < self.quiet else self._numbers(covered, "covered")
         if hits is None:
             events = self._watch_innovations(values)

@@ -8,10 +8,12 @@ history, and goes on at five rows a second of each series until Ctrl-C. Each kin
 import argparse
 import logging
 import os
+import socket
 import sys
 import time
 import webbrowser
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -20,9 +22,10 @@ from typing import Any
 import numpy as np
 
 from varnn.datasets import synthetic
+from varnn.errors import VarnnError
 from varnn.service.errors import Busy, Closing
-from varnn.service.logs import Log
-from varnn.service.server import Address, run
+from varnn.service.http.logs import Log
+from varnn.service.http.server import Address, run
 from varnn.service.service import Service
 from varnn.service.tokens import Tokens
 
@@ -238,7 +241,7 @@ def run_demo(
         feeder.start()
 
         def ready(url: str) -> None:
-            _say(f"dashboard {url}/  (live; Ctrl-C ends it)")
+            _say(f"dashboard {url}/  (live; kept in {folder}/; Ctrl-C ends it)")
             if browser and _has_screen():
                 webbrowser.open(f"{url}/")
 
@@ -271,10 +274,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--data", type=Path, default=Path("demo.service"), help="folder to keep everything in"
     )
-    parser.add_argument("--port", type=int, default=8000, help="port; 0 for any that is free")
+    parser.add_argument("--port", type=int, help="port; by default 8000, or any if that is taken")
     parser.add_argument("--no-browser", action="store_true", help="do not open the page")
     given = parser.parse_args(arguments)
-    run_demo(given.data, Address(port=given.port), browser=not given.no_browser)
+    port = given.port
+    if port is None:
+        with closing(socket.socket()) as probe:
+            port = 0 if probe.connect_ex(("127.0.0.1", 8000)) == 0 else 8000
+    try:
+        run_demo(given.data, Address(port=port), browser=not given.no_browser)
+    except VarnnError as error:
+        _say(f"error: {error}")
+        raise SystemExit(2) from None
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ class LiveStream:
     @property
     def is_ready(self) -> bool:
         """Whether messages can be answered, and written."""
-        is_well = self.trouble is None and self.damage is None
+        is_well = self.trouble is None and self.damage is None and self.path.exists()
         return self.is_warm.is_set() and is_well and not self._ending and not self.has_ended
 
     @property
@@ -357,6 +357,10 @@ class LiveStream:
             self._distrusted = False
         done = [(job, self._found(job)) for job in jobs]
         begun, has_news = time.perf_counter(), self._store.has_news
+        if (
+            has_news and not self.path.exists()
+        ):  # the system would let us go on writing, to be lost at the end
+            raise OutputError(f"{str(self.path)!r} was deleted while in use. Put it back, or start again.")
         self._store.commit()
         if has_news:
             self._count_commit(time.perf_counter() - begun)

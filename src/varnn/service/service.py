@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
@@ -35,6 +35,8 @@ class Service:
         Where everything is kept; made if it is not there. One process at a time.
     settings : StreamSettings or None, default=None
         How streams are kept; None for the defaults.
+    models : sequence of str or Path, default=()
+        Model files to take in before streams are opened, which may need them.
 
     Examples
     --------
@@ -53,7 +55,9 @@ class Service:
     1
     """
 
-    def __init__(self, folder: str | Path, settings: StreamSettings | None = None) -> None:
+    def __init__(
+        self, folder: str | Path, settings: StreamSettings | None = None, models: Sequence[str | Path] = ()
+    ) -> None:
         self.folder = Path(folder)
         self.settings = settings or StreamSettings()
         self.started = time.time()
@@ -76,6 +80,9 @@ class Service:
             for place in (self._models_at, self._streams_at):
                 for path in place.glob(".*.part"):  # of a process that was ended while it wrote them
                     path.unlink()
+            for given in models:
+                if not self._model_path(Path(given).stem).exists():
+                    self.add_model(Path(given).stem, _read(given))
             for path in sorted(self._streams_at.glob("[!.]*.state")):
                 if path.stat().st_size:
                     self._open(path.stem)
@@ -267,8 +274,8 @@ class Service:
                 others = tuple(one for one in roles.challengers if one != model)
                 write_roles(live.path, str(roles.champion), others)
 
-    def promote(self, name: str, model: str) -> None:
-        """Let a challenger and the champion change places."""
+    def promote(self, name: str, model: str) -> int:
+        """Let a challenger and the champion change places; give how many series begin anew with it."""
         with self._changing:
             live, fitted = self.stream(name), self.model(model)
             self._check_challenger(live, model)
@@ -277,8 +284,15 @@ class Service:
                     f"model {model!r} does not take the inputs of stream {name!r} in their order "
                     f"({_listed(needed_inputs(live.model))}): lists of them would mean something else."
                 )
+            anew: list[bytes] = []
+
+            def begun(state: bytes) -> bytes:
+                anew.append(_begun(fitted, live.model, state))
+                return anew[-1]
+
             with self._reopened(live):
-                promote(live.path, model, fitted.fingerprint, lambda state: _begun(fitted, live.model, state))
+                promote(live.path, model, fitted.fingerprint, begun)
+            return len(anew)
 
     @contextmanager
     def _reopened(self, live: LiveStream) -> Iterator[Roles]:
@@ -380,6 +394,13 @@ def _begun(fitted: Fitted, before: Fitted, state: bytes) -> bytes:
             live.steps += 1
             live.last_time = live.last_time if time is None else time
     return LateLabels(live, 0).snapshot()
+
+
+def _read(path: str | Path) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise DataError(f"{str(path)!r} cannot be read: {error.strerror}.") from None
 
 
 def _checked(name: str, wrong: type[VarnnError] = NotFound) -> str:

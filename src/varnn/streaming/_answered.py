@@ -81,7 +81,16 @@ class Answered:
                     f"the next one has seq {known.seq + 1}.",
                     known.seq + 1,
                 )
-        return None if text is None else Reply(read(text), text)
+        if text is None:
+            return None
+        found = read(text)
+        if ("x" in message) != ("prediction" in found):
+            brought = "an x" if "prediction" in found else "a label"
+            raise DataError(
+                f"the message with this {'key' if seq is None else 'seq'} brought {brought}. Give each "
+                "message one of its own; a label names its row with for."
+            )
+        return Reply(found, text)
 
     def row_of(self, known: Known | None, which: Any) -> int:
         """Row that was opened by the message with a key, or a number."""

@@ -57,6 +57,9 @@ def inputs_of(
     except OverflowError:  # a whole number beyond any float
         raise DataError(_TOO_LARGE.format("x", "a number in it is not")) from None
     if values.shape != shape:
+        if len(shape) == 1 and values.ndim == 1:
+            listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+            raise DataError(f"x must hold {shape[0]} numbers ({listed}); got {len(values)}.")
         raise DataError(f"x must have shape {shape}; got {values.shape}.")
     return values
 
@@ -69,7 +72,10 @@ def _in_order(names: tuple[str, ...]) -> Callable[[dict[str, Any]], Any]:
 
 def _lacking(x: Mapping[str, Any], names: Sequence[str]) -> DataError:
     missing = [name for name in names if name not in x]
-    return DataError(f"x must hold every input of the model; it lacks {missing[:5]}.")
+    known = set(names)
+    others = [name for name in x if name not in known][:5]
+    hint = f" It has {others}, which the model does not know." if others else ""
+    return DataError(f"x must hold every input of the model; it lacks {missing[:5]}.{hint}")
 
 
 def _with_categories(x: Mapping[str, Any], categories: Categories) -> dict[str, Any]:

@@ -14,7 +14,6 @@ that before the latest one, which mostly is enough.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from varnn.model.intervals import known_calibrator
 from varnn.monitoring.monitor import Event
 from varnn.persistence import model_file
 from varnn.streaming._cell import Workspace
+from varnn.streaming._late_rows import Row
 from varnn.streaming._snapshot_checks import check_late, check_owner
 from varnn.streaming._steps import levels_of
 from varnn.streaming._values import inputs_of, label_of, later_than, without_gaps
@@ -37,16 +37,6 @@ from varnn.streaming.linked import LinkedStream
 from varnn.streaming.stream import Kept, Stream
 
 _NUMBER = whole(0)
-
-
-@dataclass(slots=True)
-class _Row:
-    """A row that may be done again."""
-
-    x: FloatArray  # (D,), as it was given
-    time: np.datetime64 | None
-    prediction: float  # as it was answered
-    label: float | None = None  # None while it waits, or is open; NaN where none will come
 
 
 class LateLabels:
@@ -106,7 +96,7 @@ class LateLabels:
         self.live, self.window = live, int(window)
         self.events: list[Event] = []
         self._answer: float = live._step.answer  # to the open row: done again, the stream may say another
-        self._rows: list[_Row] = []  # from the oldest one that waits on; empty if none does
+        self._rows: list[Row] = []  # from the oldest one that waits on; empty if none does
         self._states: list[Kept] = []  # before the first of these; and, maybe, before a later one
         self._told: set[tuple[str, int]] = set()  # kinds and rows of events since the first of these
 
@@ -119,6 +109,13 @@ class LateLabels:
     def open_row(self) -> int | None:
         """Number of the open row; None where none is open."""
         return self.live.steps if self.live._open else None
+
+    def row_at(self, time: np.datetime64) -> int | None:
+        """Row of a time that is open, or waits for its label; None if there is none."""
+        times = dict.fromkeys(self.waiting) | ({self.row: None} if self.live._open else {})
+        first = self._states[0].steps if self._rows else self.row
+        rows = [one.time for one in self._rows] or [self.live._time]
+        return next((row for row in times if rows[row - first] == time), None)
 
     @property
     def waiting(self) -> list[int]:
@@ -297,7 +294,7 @@ class LateLabels:
     def _left_waiting(self, x: Any, time: Any, interval: Any) -> Any:
         """Open a row while another one is open."""
         live = self.live
-        here, left = live._kept(), _Row(live._given, live._time, self._answer)
+        here, left = live._kept(), Row(live._given, live._time, self._answer)
         try:
             live.observe(None)
             answer = live.predict(x, time=time, interval=interval)
@@ -316,7 +313,7 @@ class LateLabels:
         live = self.live
         self._answer = live._step.answer
         if self._rows:
-            self._rows.append(_Row(live._given, live._time, self._answer))
+            self._rows.append(Row(live._given, live._time, self._answer))
             self._settle()
 
     def narrow(self, window: int) -> None:
@@ -373,7 +370,7 @@ class LateLabels:
                 live._advance(after.x, after.time)
         return events
 
-    def _waiting_row(self, row: int) -> _Row:
+    def _waiting_row(self, row: int) -> Row:
         """Find a row that waits; refuse any other."""
         last = self.row - (not self.live._open)  # that was opened
         if not _NUMBER.holds(row) or row > last:
@@ -467,7 +464,7 @@ class LateLabels:
         for time in times:
             last = last if time is None else later_than(last, time)
         given = zip((live._given, *tensors["x"]), times, tensors["predictions"].tolist(), strict=True)
-        self._rows = [_Row(x, time, prediction) for x, time, prediction in given]
+        self._rows = [Row(x, time, prediction) for x, time, prediction in given]
         for place, label in enumerate(tensors["labels"].tolist()[: len(self._rows) - late["open"]]):
             self._rows[place].label = None if place in late["waiting"] else label
         self._states, self._told = [live._kept()], {(kind, row) for kind, row in late["told"]}

@@ -28,7 +28,7 @@ _LONGEST_MISSPELT = 20  # characters of a field that may be misspelt; what is lo
 LONGEST_NAME = 200  # characters of a series' name, or of a key
 _MOST_LEVELS = 20
 _FIELDS = {"series", "x", "y", "time", "interval", "seq", "key"}
-_FIELDS_OF_ROWS = _FIELDS | {"last_y", "row", "for"}  # of streams that number rows (`varnn.streaming.rows`)
+FIELDS_OF_ROWS = _FIELDS | {"last_y", "row", "for"}  # of streams that number rows (`varnn.streaming.rows`)
 _MOST_BRACKETS = 50  # of a message that is kept as it came: what is nested takes a call each to read
 _NUMBERS = {int, float, type(None)}  # not bool, which Python takes for a number
 
@@ -63,7 +63,7 @@ def check(message: Mapping[str, Any], texts: Collection[str] = (), *, in_rows: b
     ...
     varnn.errors.DataError: x must hold numbers only, by name or as a list; got [True].
     """
-    fields = _FIELDS_OF_ROWS if in_rows else _FIELDS
+    fields = FIELDS_OF_ROWS if in_rows else _FIELDS
     if not message.keys() <= fields:  # what else a program has to say is no matter
         for unknown in message.keys() - fields:
             if len(unknown) <= _LONGEST_MISSPELT and (meant := _meant(unknown, in_rows)):
@@ -99,7 +99,7 @@ def _check_label(field: str, y: Any) -> None:
 @lru_cache(maxsize=1000)
 def _meant(name: str, in_rows: bool) -> str | None:
     """Field that a misspelt name stands for: a label in "Y" would be lost without a word."""
-    close = get_close_matches(name.lower(), _FIELDS_OF_ROWS if in_rows else _FIELDS, n=1, cutoff=0.8)
+    close = get_close_matches(name.lower(), FIELDS_OF_ROWS if in_rows else _FIELDS, n=1, cutoff=0.8)
     return close[0] if close else None
 
 
@@ -159,7 +159,7 @@ def of_use(message: dict[str, Any], *, in_rows: bool = False) -> dict[str, Any]:
     >>> of_use({"x": [1.0], "other": [[[[]]]]})
     {'x': [1.0]}
     """
-    fields = _FIELDS_OF_ROWS if in_rows else _FIELDS
+    fields = FIELDS_OF_ROWS if in_rows else _FIELDS
     return {name: value for name, value in message.items() if name in fields}
 
 

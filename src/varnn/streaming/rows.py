@@ -6,7 +6,7 @@
     {"y": 60.0}                                    the label of the row that is open     observe
     {"x": [20.9], "last_y": 60.0}                  that label, and the next row          step
     {"x": [20.9], "y": 63.0}                       a whole row: predicted, then observed
-    {"y": 60.0, "row": 17}                         the label of a row that still waits
+    {"y": 60.0, "row": 17}                         the label of a row that still waits; or by its "time"
 
 A row that is open when the next one comes is left waiting for its label (`varnn.streaming.late`).
 """
@@ -16,9 +16,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from varnn.data.rules import shown
+from varnn.data.timestamps import timestamp
 from varnn.errors import DataError
 from varnn.streaming.late import LateLabels
-from varnn.streaming.messages import finite
+from varnn.streaming.messages import FIELDS_OF_ROWS, finite
 
 
 class Taken(NamedTuple):
@@ -47,6 +48,11 @@ def check_rows(message: Mapping[str, Any]) -> None:
     """
     if "last_y" in message and "x" not in message:
         raise DataError("last_y comes with x, as the label of the row before; for a label alone give y.")
+    if "x" not in message and (unknown := sorted(message.keys() - FIELDS_OF_ROWS)):
+        raise DataError(
+            f"a label must not have the field {shown(unknown[0])}, which could mean another row than the "
+            "open one. Say with row, for or time which row it belongs to."
+        )
     late = "row" in message or "for" in message
     if "last_y" in message and "y" in message:
         raise DataError("a message brings one label: y is that of its own x, last_y that of the row before.")
@@ -112,7 +118,20 @@ def peeked(live: LateLabels, message: Mapping[str, Any], level: float | None) ->
 
 def _labelled(live: LateLabels, message: Mapping[str, Any]) -> tuple[dict[str, Any], Taken]:
     y, row = message["y"], message.get("row", live.open_row)
-    innovation = live.observe(y) if row is None else live.label(row, y)  # which says that no row is open
+    if message.get("time") is not None and "row" not in message:
+        row = live.row_at(timestamp(message["time"]))
+        if row is None:
+            raise DataError(
+                f"no row of time {shown(message['time'])} is open or waits for its label. A time beside y "
+                "alone says which row it belongs to; leave it out for the row that is open."
+            )
+    if row is None:
+        waiting = f" These rows wait for theirs: {live.waiting[:10]}." if live.waiting else ""
+        raise DataError(
+            f"y is the label of the row that is open, and none is.{waiting} Open one with x first, or say "
+            "with row, for or time which one is meant."
+        )
+    innovation = live.label(row, y)
     answer = {"row": row, **_innovation(live, innovation)}
     events = answer.get("events", ())
     return answer, Taken(labelled=row, y=_number(y), innovation=_number(innovation), events=events)
@@ -124,6 +143,8 @@ def _predicted(
     """The answer to an x, and the bounds of the level that is always kept."""
     asked = message.get("interval")
     levels = [] if asked is None else [*asked] if isinstance(asked, list) else [asked]
+    if not all(type(one) in (int, float) and 0 < one < 1 for one in levels):
+        raise DataError(f"interval must be a level between 0 and 1, or a list of them; got {shown(asked)}.")
     if level is not None:
         levels.append(level)
     if not levels:

@@ -22,7 +22,8 @@ function firstRows(stream) {
   const post = (message) => `curl ${quoted(`${location.origin}${paths.stream(stream.name)}/step`)} \\\n`
     + (session.csrf ? '  -H "Authorization: Bearer $VARNN_TOKEN" \\\n' : '')
     + `  -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(message))}`;
-  return `${post({ series: 'first', x })}\n\n# the label of that row, and the next row\n${post({ series: 'first', last_y: 1, x })}`;
+  const row = (ago) => (stream.needs_time ? { x, time: new Date(Date.now() - ago).toISOString() } : { x });
+  return `${post({ series: 'first', ...row(6e4) })}\n\n# the label of that row, and the next row\n${post({ series: 'first', last_y: 1, ...row(0) })}`;
 }
 
 function empty(stream) {

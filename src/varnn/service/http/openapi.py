@@ -4,8 +4,8 @@ from functools import cache
 from typing import Any
 
 import varnn
-from varnn.service.openapi_schemas import SCHEMAS, Schema, many, ref
-from varnn.service.route_table import ROUTES
+from varnn.service.http.openapi_schemas import SCHEMAS, Schema, many, ref
+from varnn.service.http.route_table import ROUTES
 
 _STREAM, _SERIES = "/v1/streams/{stream}", "/v1/streams/{stream}/series/{series}"
 _PLAIN_NAME = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"}

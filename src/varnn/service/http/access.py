@@ -13,10 +13,10 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from varnn.errors import ConfigError, DataError
-from varnn.service._asgi import App, Caller, Headers, Receive, Scope, Send, peer, refuse
-from varnn.service._rates import retry_after
-from varnn.service.route_table import find_route, needed_scope
-from varnn.service.sessions import Session, Sessions, linked_token, unreadable_tokens
+from varnn.service.http._asgi import App, Caller, Headers, Receive, Scope, Send, peer, refuse
+from varnn.service.http._rates import retry_after
+from varnn.service.http.route_table import find_route, needed_scope
+from varnn.service.http.sessions import Session, Sessions, linked_token, unreadable_tokens
 from varnn.service.tokens import SCOPES, Tokens
 
 __all__ = ["Access", "check_address", "needed_scope"]
@@ -169,10 +169,17 @@ def is_loopback(host: bytes) -> bool:
         name, _ = parts.hostname, parts.port
     except ValueError:
         return False
-    return parts.netloc == host.decode() and "@" not in parts.netloc and _is_own_name(name or "")
+    return parts.netloc == host.decode() and "@" not in parts.netloc and is_own_name(name or "")
 
 
-def _is_own_name(name: str) -> bool:
+def is_own_name(name: str) -> bool:
+    """Tell whether a name, or an address, is one of this machine that only it can reach.
+
+    Examples
+    --------
+    >>> is_own_name("localhost"), is_own_name("0.0.0.0")
+    (True, False)
+    """
     if name.lower() == "localhost":
         return True
     try:
@@ -191,7 +198,7 @@ def check_address(host: str, tokens: Tokens) -> None:
     Traceback (most recent call last):
     varnn.errors.ConfigError: without tokens a service listens on this machine alone (...
     """
-    if not _is_own_name(host) and not tokens.exist:
+    if not is_own_name(host) and not tokens.exist:
         raise ConfigError(
             "without tokens a service listens on this machine alone (127.0.0.1, ::1, localhost); got --host "
             f"{host}. Make a token first: varnn token make NAME --scope admin --token-file {tokens.path}"

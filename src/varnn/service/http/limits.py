@@ -9,9 +9,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from varnn.errors import ConfigError
-from varnn.service._asgi import App, Message, Receive, Scope, Send, answer, body_length, caller_name, refuse
-from varnn.service._rates import Buckets, retry_after
-from varnn.service.route_table import Route, find_route
+from varnn.service.http._asgi import (
+    App,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    answer,
+    body_length,
+    caller_name,
+    refuse,
+)
+from varnn.service.http._rates import Buckets, retry_after
+from varnn.service.http.route_table import Route, find_route
 
 _OPEN_BYTES = 16 << 10  # of what anybody may send, which is a login
 _SLOWEST = 64 << 10  # bytes a second that give a large body more time

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from starlette.responses import Response, StreamingResponse
 
 from varnn.errors import DataError
-from varnn.service._asgi import Receive, Scope, Send
 from varnn.service.errors import ServiceError
+from varnn.service.http._asgi import Receive, Scope, Send
 from varnn.streaming.json_text import read, write
 
 LINES = "application/x-ndjson"
@@ -80,10 +80,11 @@ def _line(line: bytes) -> Any:
 
 def answer_of(answers: list[dict[str, Any]], form: str) -> Response:
     """Answers as a body, with a status: that of the refusal where one object was sent and refused."""
-    if form == "lines":
-        return Response(b"".join(write(one) + b"\n" for one in answers), media_type=LINES)
-    if form == "list":
-        return json_response(answers)
+    if form != "one":  # who does not look at each answer sees how many there were no rows for
+        refused = {"Varnn-Refused": str(sum("error" in one for one in answers))}
+        if form == "list":
+            return json_response(answers, headers=refused)
+        return Response(b"".join(write(one) + b"\n" for one in answers), headers=refused, media_type=LINES)
     answer = answers[0]
     if "error" not in answer:
         return json_response(answer)

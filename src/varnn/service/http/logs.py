@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 from varnn.errors import check_choice
-from varnn.service._asgi import App, Caller, Message, Receive, Scope, Send, answer, header, peer
-from varnn.service.metrics import Metrics
-from varnn.service.route_table import OTHER, find_route
+from varnn.service.http._asgi import App, Caller, Message, Receive, Scope, Send, answer, header, peer
+from varnn.service.http.metrics import Metrics
+from varnn.service.http.route_table import OTHER, find_route
 from varnn.streaming import json_text
 
 UNEXPECTED = "something went wrong in the service; its log has the reason under this request's id."

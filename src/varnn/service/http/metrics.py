@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from varnn.service._openmetrics import CONTENT_TYPE, Counter, Family, Gauge, Histogram, Info, text
+from varnn.service.http._openmetrics import CONTENT_TYPE, Counter, Family, Gauge, Histogram, Info, text
 
 __all__ = ["CONTENT_TYPE", "Metrics"]
 

@@ -18,8 +18,8 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from varnn.errors import DataError
-from varnn.service._asgi import Caller, Receive, Scope, Send, peer, refuse
-from varnn.service._rates import Buckets, retry_after
+from varnn.service.http._asgi import Caller, Receive, Scope, Send, peer, refuse
+from varnn.service.http._rates import Buckets, retry_after
 from varnn.service.tokens import Token, Tokens
 from varnn.streaming import json_text
 

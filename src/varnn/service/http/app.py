@@ -17,17 +17,17 @@ from starlette.routing import Route
 
 import varnn
 from varnn.errors import ModelFileError, OutputError, VarnnError
-from varnn.service import api
-from varnn.service.access import Access
-from varnn.service.bodies import json_response
 from varnn.service.errors import ServiceError
-from varnn.service.limits import Limiter, Limits
-from varnn.service.logs import UNEXPECTED, Log, Logged
-from varnn.service.metrics import CONTENT_TYPE, Metrics
-from varnn.service.pages import routes as pages
-from varnn.service.route_table import methods_of
+from varnn.service.http import api
+from varnn.service.http.access import Access
+from varnn.service.http.bodies import json_response
+from varnn.service.http.limits import Limiter, Limits
+from varnn.service.http.logs import UNEXPECTED, Log, Logged
+from varnn.service.http.metrics import CONTENT_TYPE, Metrics
+from varnn.service.http.pages import routes as pages
+from varnn.service.http.route_table import methods_of
+from varnn.service.http.sessions import Sessions
 from varnn.service.service import Service
-from varnn.service.sessions import Sessions
 from varnn.service.tokens import Tokens
 
 

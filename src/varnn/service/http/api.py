@@ -22,12 +22,12 @@ import varnn
 from varnn.data.timestamps import seconds_since_1970, timestamp
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.service import reading
-from varnn.service.bodies import NotJson, Parts, answer_of, json_response, messages_of, object_of
 from varnn.service.errors import NotFound, refusal
-from varnn.service.following import followed
-from varnn.service.limits import charge
+from varnn.service.http.bodies import NotJson, Parts, answer_of, json_response, messages_of, object_of
+from varnn.service.http.following import followed
+from varnn.service.http.limits import charge
+from varnn.service.http.openapi import document
 from varnn.service.live_stream import LiveStream
-from varnn.service.openapi import document
 from varnn.service.score import over_all
 from varnn.service.service import Service
 from varnn.service.summary import Summary
@@ -101,6 +101,7 @@ def _told(live: LiveStream) -> dict[str, Any]:
         "level": live.level,
         "inputs": live.inputs,
         "target": live.target,
+        "needs_time": bool(live.model.pipeline.calendar),
         "late": live.settings.late,
     }
 
@@ -159,8 +160,8 @@ async def drop_challenger(request: Request) -> Response:
 async def promote(request: Request) -> Response:
     """Let a challenger and the champion change places."""
     live = _live(request)
-    await asyncio.to_thread(_service(request).promote, live.name, request.path_params["model"])
-    return json_response(_told(_live(request)))
+    anew = await asyncio.to_thread(_service(request).promote, live.name, request.path_params["model"])
+    return json_response(_told(_live(request)) | {"series_begun_anew": anew})
 
 
 async def backup(request: Request) -> Response:
@@ -370,7 +371,9 @@ async def drop_model(request: Request) -> Response:
 async def health(request: Request) -> Response:
     """How the service is."""
     service = _service(request)
-    free = shutil.disk_usage(service.folder).free
+    free: int | None = None
+    with suppress(OSError):  # someone deleted the folder; what is wrong is said of each stream
+        free = shutil.disk_usage(service.folder).free
     streams = [
         {
             "name": live.name,

@@ -1,6 +1,6 @@
 """HTTP as uvicorn speaks it, with limits for what comes before a body: bytes, and seconds.
 
-What follows a head is limited by `varnn.service.limits`; a head reaches the application only once it is
+What follows a head is limited by `varnn.service.http.limits`; a head reaches the application only once it is
 whole, and without these limits one that has no end would be held in memory, and half of one for ever.
 """
 

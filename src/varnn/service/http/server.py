@@ -9,9 +9,9 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from varnn.errors import ConfigError, OutputError, require
-from varnn.service.access import check_address
-from varnn.service.limits import Limits
-from varnn.service.logs import Log
+from varnn.service.http.access import check_address
+from varnn.service.http.limits import Limits
+from varnn.service.http.logs import Log
 from varnn.service.service import Service
 from varnn.service.tokens import Tokens
 
@@ -69,8 +69,8 @@ def run(
         example; it is given a function that ends the service.
     """
     uvicorn = require("uvicorn", "serve", "a live service")
-    from varnn.service._protocol import GuardedProtocol
-    from varnn.service.app import application
+    from varnn.service.http._protocol import GuardedProtocol
+    from varnn.service.http.app import application
 
     check_address(address.host, tokens)
     log = log or Log()
