@@ -83,6 +83,7 @@ def test_streams_are_begun_and_listed(house: Served, models: Path) -> None:
         "inputs": ["heat", "wind"],
         "target": "load",
         "late": 24,
+        "needs_time": False,
     }
     with pytest.raises(ValueError, match="stream= must name one"), Client(house.url) as unsure:
         _ = unsure.stream

@@ -151,8 +151,9 @@ def _operation(
 def _messages(summary: str, kind: str) -> dict[str, Any]:
     more = (
         "The body is one message, a list of them, or lines of them; it is answered in the same form, each in "
-        "its place. Of a list or lines each message is taken or refused for itself, and the status is 200; "
-        "one message that is refused has status 422, or 409 for a wrong seq."
+        "its place. Of a list or lines each message is taken or refused for itself; the status is 200, and "
+        "the header Varnn-Refused tells how many were refused. One message that is refused has status 422, "
+        "or 409 for a wrong seq."
     )
     found = _operation(
         summary, {"oneOf": [ref("Answer"), many(ref("Answer"))]}, more=more, takes={"required": True}
@@ -162,6 +163,12 @@ def _messages(summary: str, kind: str) -> dict[str, Any]:
         _LINES: {"schema": _TEXT},
     }
     found["responses"]["200"]["content"][_LINES] = {"schema": _TEXT}
+    found["responses"]["200"]["headers"] = {
+        "Varnn-Refused": {
+            "schema": {"type": "integer", "minimum": 0},
+            "description": "of a list or lines: how many messages were refused",
+        }
+    }
     for status, words in (("409", "its seq is not the one that is due"), ("422", "it cannot be used")):
         content = {"application/json": {"schema": {"oneOf": [ref("Answer"), ref("Error")]}}}
         found["responses"][status] = {"description": words, "content": content}
