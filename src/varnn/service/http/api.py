@@ -39,9 +39,15 @@ _PART = 1 << 18  # bytes of a file that are sent at a time
 _MOST_LISTED, _MOST_POINTS, _MOST_SPARK = 500, 20_000, 500
 _SORTS: dict[str, Callable[[Any, float | None], Any]] = {
     "trouble": lambda one, level: (-one.trouble(level), one.name),
-    "name": lambda one, level: str(json.loads(one.name)).lower(),
+    "name": lambda one, level: _in_order(json.loads(one.name)),
     "recent": lambda one, level: (-one.at if one.at == one.at else math.inf, one.name),
 }
+
+
+def _in_order(name: str | int | None) -> tuple[bool, bool, int, str]:
+    """What names are sorted by: texts as people do, then numbers, then the series without one."""
+    is_text = isinstance(name, str)
+    return not is_text, name is None, 0 if is_text or name is None else int(name), str(name).casefold()
 
 
 def _service(request: Request) -> Service:

@@ -145,7 +145,7 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "Stream": _object(
         "A stream: one journal, one champion, its challengers, many series.",
-        "scores",
+        "scores series_begun_anew",
         name=_TEXT,
         champion=told(_TEXT, "model that answers"),
         challengers=told(_TEXTS, "models that go along"),
@@ -154,7 +154,9 @@ SCHEMAS: dict[str, Schema] = {
         level=told(_NUMBER, "of the intervals that are always given; null where the model has none"),
         inputs=_TEXTS,
         target=_TEXT,
+        needs_time=told({"type": "boolean"}, "whether each row must come with its time"),
         late=told(_COUNT, "rows that a label may come late"),
+        series_begun_anew=told(_COUNT, "which the model had not joined; only after a promotion"),
         scores=_by_name(ref("Score"), "of each model over all series; only where one stream is asked for"),
     ),
     "Summary": _object(
