@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from varnn.service.openapi import document
+from varnn.service.http.openapi import document
 
 PAGE = Path(__file__).parents[1] / "reference" / "http.md"
 _HEAD = """# The service over HTTP

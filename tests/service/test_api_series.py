@@ -160,7 +160,7 @@ def test_lists_of_series(house: Served) -> None:
     for name in ("North", "south", 12, None):
         client.step(whole_rows(3, series=name))
     found = client.series(sort="name", spark=2)
-    assert (found["total"], [one["series"] for one in found["series"]]) == (4, [12, None, "North", "south"])
+    assert (found["total"], [one["series"] for one in found["series"]]) == (4, ["North", "south", 12, None])
     assert found["series"][0]["spark"] == LABELS[1:3]
     assert found["series"][0]["y"] == LABELS[2]
     assert found["series"][0]["rows"] == 3
