@@ -13,7 +13,7 @@ from varnn.service.http.openapi import document
 PAGE = Path(__file__).parents[1] / "reference" / "http.md"
 _HEAD = """# The service over HTTP
 
-<!-- Made by docs/tools/http_page.py: change src/varnn/service/openapi.py, not this page. -->
+<!-- Made by docs/tools/http_page.py: change src/varnn/service/http/openapi.py, not this page. -->
 
 What a service answers ([how to run one](../how-to/service.md)). All of it is JSON, unless said otherwise. A
 running service has this page at `/docs`, and the OpenAPI document it is made from at `/v1/openapi.json`.
