@@ -82,8 +82,8 @@ def test_streams_are_begun_and_listed(house: Served, models: Path) -> None:
         "level": 0.9,
         "inputs": ["heat", "wind"],
         "target": "load",
-        "late": 24,
         "needs_time": False,
+        "late": 24,
     }
     with pytest.raises(ValueError, match="stream= must name one"), Client(house.url) as unsure:
         _ = unsure.stream

@@ -157,10 +157,10 @@ SCHEMAS: dict[str, Schema] = {
         level=told(_NUMBER, "of the intervals that are always given; null where the model has none"),
         inputs=_TEXTS,
         target=_TEXT,
+        needs_time=told({"type": "boolean"}, "whether each row must come with its time"),
         late=told(_COUNT, "rows that a label may come late"),
-        needs_time=told({"type": "boolean"}, "whether rows must have a time, as the model sees the calendar"),
+        series_begun_anew=told(_COUNT, "which the model had not joined; only after a promotion"),
         scores=_by_name(ref("Score"), "of each model over all series; only where one stream is asked for"),
-        series_begun_anew=told(_COUNT, "of a promotion: series that the new champion had not joined"),
     ),
     "Summary": _object(
         "One series as of now.",
