@@ -22,10 +22,10 @@ import varnn
 from varnn.data.timestamps import seconds_since_1970, timestamp
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.service import reading
-from varnn.service.errors import NotFound, refusal
-from varnn.service.http.bodies import NotJson, Parts, answer_of, json_response, messages_of, object_of
+from varnn.service.errors import NotFound
+from varnn.service.http.bodies import Parts, json_response, object_of
 from varnn.service.http.following import followed
-from varnn.service.http.limits import charge
+from varnn.service.http.messages import NEEDED, MessageRoute
 from varnn.service.http.openapi import document
 from varnn.service.live_stream import LiveStream
 from varnn.service.score import over_all
@@ -34,7 +34,6 @@ from varnn.service.summary import Summary
 from varnn.streaming.late import LateLabels
 from varnn.streaming.messages import LONGEST_NAME
 
-_NEEDED = {"predict": "x", "observe": "y", "step": "x"}
 _PART = 1 << 18  # bytes of a file that are sent at a time
 _MOST_LISTED, _MOST_POINTS, _MOST_SPARK = 500, 20_000, 500
 _SORTS: dict[str, Callable[[Any, float | None], Any]] = {
@@ -51,41 +50,6 @@ def _service(request: Request) -> Service:
 
 def _live(request: Request) -> LiveStream:
     return _service(request).stream(request.path_params["stream"])
-
-
-# -- messages ----------------------------------------------------------------------------------------
-
-
-def _verb(verb: str) -> Callable[[Request], Any]:
-    field = _NEEDED[verb]
-
-    async def answer(request: Request) -> Response:
-        live, limits = _live(request), request.app.state.limits
-        body = await request.body()
-        messages, form = messages_of(body, request.headers.get("content-type", ""), limits.most_rows)
-        charge(request.scope, len(messages))
-        refused = {
-            place: refusal(one, why)
-            for place, one in enumerate(messages)
-            if (why := _reason_to_refuse(one, verb, field))
-        }
-        good = [one for place, one in enumerate(messages) if place not in refused]
-        answers = []
-        if good:
-            answers = await asyncio.wrap_future(live.submit(good, pure=verb == "predict"))
-        found = iter(answers)
-        return answer_of([refused[n] if n in refused else next(found) for n in range(len(messages))], form)
-
-    return answer
-
-
-def _reason_to_refuse(message: Any, verb: str, field: str) -> str | None:
-    """Why a message cannot be one of this verb."""
-    if isinstance(message, NotJson):
-        return message.why
-    if not isinstance(message, dict):
-        return "a message must be an object."
-    return None if field in message else f"{verb} needs {field!r} in every message."
 
 
 # -- streams -----------------------------------------------------------------------------------------
@@ -459,7 +423,7 @@ def _time(text: str) -> float:
 _STREAM = "/v1/streams/{stream}"
 _SERIES = _STREAM + "/series/{series:path}"  # names may hold slashes
 routes = [
-    *(Route(f"{_STREAM}/{verb}", _verb(verb), methods=["POST"]) for verb in _NEEDED),
+    *(Route(f"{_STREAM}/{verb}", MessageRoute(verb), methods=["POST"]) for verb in NEEDED),
     Route("/v1/streams", list_streams, methods=["GET"]),
     Route("/v1/streams", add_stream, methods=["POST"]),
     Route(_STREAM, one_stream, methods=["GET"]),
