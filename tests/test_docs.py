@@ -11,9 +11,10 @@ import pydoc
 import re
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ import pytest
 import typer
 
 import varnn
-from varnn import baselines, datasets, evaluation, monitoring, streaming
+from benchmarks.service.process import Served
+from varnn import baselines, datasets, evaluation, monitoring, service, streaming
 from varnn.cli import app as cli
+from varnn.service import Client
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -35,6 +38,7 @@ _MASKS = {
     r"[━─]+": "─",  # widths of a table
 }
 _LOOSE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+ADDRESS = "127.0.0.1:8000"  # of a service that a page begins; here it has another port
 KINDS = {
     "python",  # run as doctests
     "console",  # lines after "$" are run, and what follows them is expected
@@ -67,7 +71,16 @@ def named(path: Path) -> str:
 @pytest.mark.usefixtures("folder")
 def test_every_block_of_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {}
-    for kind, text in blocks(page):
+    with ExitStack() as stack:
+        run_blocks(page, names, monkeypatch, stack)
+        if "client" in names:
+            names["client"].close()
+
+
+def run_blocks(page: Path, names: dict[str, Any], monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> None:
+    address = ADDRESS
+    for kind, block in blocks(page):
+        text = block.replace(ADDRESS, address)
         assert kind in KINDS, f"a block must be one of {sorted(KINDS)}; this one is {kind!r}:\n{text}"
         if kind == "python":
             run_python(text, names, named(page))
@@ -75,6 +88,19 @@ def test_every_block_of_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch)
             run_console(text, monkeypatch)
         elif kind == "bash":
             understand(text)
+            if text.endswith("\nvarnn serve house.varnn\n") and address == ADDRESS and uses_curl(page):
+                served = stack.enter_context(Served(Path("house.service"), ["house.varnn"]))
+                address = f"127.0.0.1:{served.address()}"
+                with Client(f"http://{address}", patience=120.0) as client:
+                    client.get("/readyz")
+
+
+def uses_curl(page: Path) -> bool:
+    """Tell whether a page speaks to the service that it begins; then it is begun."""
+    used = "curl -s -d" in page.read_text()
+    if used and shutil.which("curl") is None:
+        pytest.skip("the page calls curl, which is not here")
+    return used
 
 
 def run_python(text: str, names: dict[str, Any], page: str) -> None:
@@ -124,7 +150,7 @@ def understand(text: str) -> None:
     """Let the parser of our command read the lines that call it: names of options must exist."""
     for line in text.replace("\\\n", " ").splitlines():
         _, found, words = line.partition("varnn ")
-        if not found or line.startswith(("git ", "pip ", "cd ")):
+        if not found or line.startswith(("git ", "pip ", "cd ", "cp ")):
             continue
         command, arguments = typer.main.get_command(cli.app), shlex.split(words, comments=True)
         while hasattr(command, "commands"):
@@ -147,6 +173,11 @@ def test_the_page_of_the_command_is_what_its_help_says() -> None:
     assert tool["PAGE"].read_text() == tool["page"](), "run: python docs/tools/cli_page.py"
 
 
+def test_the_page_of_the_interface_is_what_its_document_says() -> None:
+    tool = runpy.run_path(str(ROOT / "docs" / "tools" / "http_page.py"))
+    assert tool["PAGE"].read_text() == tool["page"](), "run: python docs/tools/http_page.py"
+
+
 def test_the_errata_page_has_the_figures_of_the_results() -> None:
     """Each figure with three decimals or more, and each signed percentage, is one of results.md."""
     results = (ROOT / "docs" / "reproduction" / "results.md").read_text()
@@ -160,7 +191,7 @@ def test_every_public_name_is_in_the_reference() -> None:
     written = "\n".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
     for name in varnn.__all__:
         assert re.search(rf"^::: varnn\.(\w+\.)*{name}\b", written, re.MULTILINE), f"{name} has no entry"
-    for room in (baselines, datasets, evaluation, monitoring, streaming):
+    for room in (baselines, datasets, evaluation, monitoring, service, streaming):
         for name in room.__all__:
             thing = getattr(room, name)
             if inspect.isclass(thing) or inspect.isfunction(thing):

@@ -113,6 +113,7 @@ def test_lines_are_answered_line_by_line(house: Served) -> None:
     )
     status, headers, answer = sent(house, "step", body, "application/x-ndjson; charset=utf-8")
     assert (status, headers["content-type"]) == (200, "application/x-ndjson")
+    assert headers["varnn-refused"] == "2"
     answers = [json.loads(line) for line in answer.splitlines()]
     assert ["error" in one for one in answers] == [False, False, True, True, False]
     assert [one["row"] for one in answers if "row" in one] == [0, 1, 2]

@@ -82,6 +82,7 @@ def test_streams_are_begun_and_listed(house: Served, models: Path) -> None:
         "level": 0.9,
         "inputs": ["heat", "wind"],
         "target": "load",
+        "needs_time": False,
         "late": 24,
     }
     with pytest.raises(ValueError, match="stream= must name one"), Client(house.url) as unsure:

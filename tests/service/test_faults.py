@@ -101,6 +101,12 @@ def goes_on_once_there_is_room(client: Client, make_room: Any) -> list[Any]:
     return answers
 
 
+def compiled(models: Path, tmp_path: Path) -> None:
+    """Have compiled code kept on disk: where files have a limit of size, it could not be."""
+    with Served(tmp_path / "compiled.service", [models / "house.varnn"]):
+        pass
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="files have no limit of size here")
 def test_a_file_that_may_not_grow(models: Path, tmp_path: Path) -> None:
     """The same as a disk that is full, for those who may not make one: files have a limit of size."""
@@ -110,6 +116,7 @@ def test_a_file_that_may_not_grow(models: Path, tmp_path: Path) -> None:
     size = 250_000  # bytes, no whole number of pages
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, -1))"
     folder = tmp_path / "house.service"
+    compiled(models, tmp_path)
     with Served(folder, [models / "house.varnn"], first=limit) as served, served.client() as client:
         answers = goes_on_once_there_is_room(
             client, lambda: resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (-1, -1))
@@ -126,6 +133,7 @@ def test_a_service_killed_where_there_is_no_room_starts_again(models: Path, tmp_
     pytest.importorskip("resource")
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (150_001, -1))"
     folder, answers = tmp_path / "house.service", list[Any]()
+    compiled(models, tmp_path)
     with (
         Served(folder, [models / "house.varnn"], first=limit) as served,
         served.client() as client,

@@ -150,7 +150,7 @@ def test_the_response_topic_of_a_message_is_answered_too(broker: Broker, folder:
         ("varnn/house/a/observe", b'{"x": [1, 2]}', "must be an object with 'y'"),
         ("varnn/house/a/step", b'{"x": [1, 2], "series": "b"}', "the topic names the series"),
         ("varnn/house/a/step", b'{"x": [1, "2"]}', "x must hold numbers only"),
-        ("varnn/house/a/observe", b'{"y": 1}', "no x was predicted"),
+        ("varnn/house/a/observe", b'{"y": 1}', "none is. Open one with x"),
         ("varnn/nowhere/a/step", b'{"x": [1, 2]}', "nowhere"),
         ("varnn/house/%FF/step", b'{"x": [1, 2]}', "utf-8"),
     ],

@@ -63,7 +63,7 @@ def test_the_checker_of_answers_can_say_no() -> None:
     assert list(wrong({"oneOf": [{"type": "null"}, {"type": "string"}]}, 5, "it"))
 
 
-def test_answers_are_as_described(house: Served, models: Path) -> None:
+def test_answers_are_as_described(house: Served, models: Path, request: pytest.FixtureRequest) -> None:
     """Every operation, well asked and badly."""
     client = house.client
     rows = whole_rows(300, series="a")
@@ -124,6 +124,7 @@ def test_answers_are_as_described(house: Served, models: Path) -> None:
     live = ("GET", "/v1/streams/{stream}/live")  # which has no end
     assert described() - {live} <= tried
     connection = http.client.HTTPConnection("127.0.0.1", house.port, timeout=20)
+    request.addfinalizer(connection.close)
     for method, path, body, status in asked:
         sent = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         connection.request(method, path, sent)
@@ -134,7 +135,6 @@ def test_answers_are_as_described(house: Served, models: Path) -> None:
         assert wrong_with_answer(method, path.partition("?")[0], status, kind, told) == [], f"{method} {path}"
     connection.request("PUT", f"{stream}/series/b/snapshot", blob)
     assert connection.getresponse().status == 422  # it is of the former champion
-    connection.close()
 
 
 @pytest.mark.parametrize("path", ["/v1/openapi.json", "/docs"])

@@ -1,13 +1,16 @@
-"""Bodies of requests as messages, and answers as bodies: JSON, lists of it, and lines of it."""
+"""What a request asks: of which stream, with which messages; and answers as JSON, lists or lines of it."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from varnn.errors import DataError
 from varnn.service.errors import ServiceError
 from varnn.service.http._asgi import Receive, Scope, Send
+from varnn.service.live_stream import LiveStream
+from varnn.service.service import Service
 from varnn.streaming.json_text import read, write
 
 LINES = "application/x-ndjson"
@@ -127,3 +130,14 @@ def object_of(body: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise DataError("the body must be one JSON object.")
     return found
+
+
+def service_of(request: Request) -> Service:
+    """The service that is asked."""
+    service: Service = request.app.state.service
+    return service
+
+
+def stream_of(request: Request) -> LiveStream:
+    """The stream that a path names."""
+    return service_of(request).stream(request.path_params["stream"])

@@ -88,7 +88,7 @@ def _operations() -> dict[tuple[str, str], dict[str, Any]]:
             many(ref("Event")),
             query=[
                 _query("series", {"type": "string"}, "of one series, named as in a path"),
-                _query("limit", _whole(1, 1000), "events at most; 100"),
+                _query("limit", _whole(1, 1000, 100), "events at most"),
             ],
         ),
         ("GET", f"{_STREAM}/series"): _operation("List series", ref("SeriesList"), query=_listing()),
@@ -151,8 +151,9 @@ def _operation(
 def _messages(summary: str, kind: str) -> dict[str, Any]:
     more = (
         "The body is one message, a list of them, or lines of them; it is answered in the same form, each in "
-        "its place. Of a list or lines each message is taken or refused for itself, and the status is 200; "
-        "one message that is refused has status 422, or 409 for a wrong seq."
+        "its place. Of a list or lines each message is taken or refused for itself; the status is 200, and "
+        "the header Varnn-Refused tells how many were refused. One message that is refused has status 422, "
+        "or 409 for a wrong seq."
     )
     found = _operation(
         summary, {"oneOf": [ref("Answer"), many(ref("Answer"))]}, more=more, takes={"required": True}
@@ -162,6 +163,12 @@ def _messages(summary: str, kind: str) -> dict[str, Any]:
         _LINES: {"schema": _TEXT},
     }
     found["responses"]["200"]["content"][_LINES] = {"schema": _TEXT}
+    found["responses"]["200"]["headers"] = {
+        "Varnn-Refused": {
+            "schema": {"type": "integer", "minimum": 0},
+            "description": "of a list or lines: how many messages were refused",
+        }
+    }
     for status, words in (("409", "its seq is not the one that is due"), ("422", "it cannot be used")):
         content = {"application/json": {"schema": {"oneOf": [ref("Answer"), ref("Error")]}}}
         found["responses"][status] = {"description": words, "content": content}
@@ -189,8 +196,8 @@ def _history() -> dict[str, Any]:
         query=[
             _query("from", _TEXT, "ISO time, or seconds since 1970"),
             _query("to", _TEXT, "the same, included"),
-            _query("points", _whole(10, 20_000), "rows given at most; 2000"),
-            _query("format", {"type": "string", "enum": ["json", "csv"]}, "csv has all rows of the range"),
+            _query("points", _whole(10, 20_000, 2000), "rows given at most"),
+            _query("format", _one_of("json", "csv"), "csv has all rows of the range"),
         ],
     )
     found["responses"]["200"]["content"]["text/csv"] = {"schema": _TEXT}
@@ -200,10 +207,10 @@ def _history() -> dict[str, Any]:
 def _listing() -> list[dict[str, Any]]:
     return [
         _query("search", _TEXT, "part of a name"),
-        _query("sort", {"type": "string", "enum": ["trouble", "name", "recent"]}, "order; trouble"),
-        _query("limit", _whole(1, 500), "series given at most; 50"),
-        _query("offset", _whole(0, 10**9), "series passed over; 0"),
-        _query("spark", _whole(0, 500), "last labels given with each; 0"),
+        _query("sort", _one_of("trouble", "name", "recent"), "order"),
+        _query("limit", _whole(1, 500, 50), "series given at most"),
+        _query("offset", _whole(0, 10**9, 0), "series passed over"),
+        _query("spark", _whole(0, 500, 0), "last labels given with each"),
     ]
 
 
@@ -226,8 +233,12 @@ def _object(*fields: str) -> dict[str, Any]:
     return {"required": True, "content": {"application/json": {"schema": schema}}}
 
 
-def _whole(least: int, most: int) -> Schema:
-    return {"type": "integer", "minimum": least, "maximum": most}
+def _whole(least: int, most: int, default: int) -> Schema:
+    return {"type": "integer", "minimum": least, "maximum": most, "default": default}
+
+
+def _one_of(default: str, *others: str) -> Schema:
+    return {"type": "string", "enum": [default, *others], "default": default}
 
 
 def _query(name: str, schema: Schema, words: str) -> dict[str, Any]:

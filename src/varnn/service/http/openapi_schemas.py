@@ -66,7 +66,10 @@ _LEVELS: Schema = {
 _FIELDS: dict[str, Schema] = {
     "series": told(_NAME, "which series; without it the one that has no name"),
     "x": _INPUTS,
-    "time": told({"type": ["string", "null"]}, "of x, ISO 8601; without a zone it is UTC"),
+    "time": told(
+        {"type": ["string", "null"]},
+        "of x, ISO 8601; without a zone it is UTC. Beside y alone: the time of the row it is the label of",
+    ),
     "interval": _LEVELS,
     "y": told(_NUMBER, "label: beside x that of its row, alone that of the open row; null: missing"),
     "last_y": told(_NUMBER, "beside x: label of the row before, which is open"),
@@ -145,7 +148,7 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "Stream": _object(
         "A stream: one journal, one champion, its challengers, many series.",
-        "scores",
+        "scores series_begun_anew",
         name=_TEXT,
         champion=told(_TEXT, "model that answers"),
         challengers=told(_TEXTS, "models that go along"),
@@ -154,7 +157,9 @@ SCHEMAS: dict[str, Schema] = {
         level=told(_NUMBER, "of the intervals that are always given; null where the model has none"),
         inputs=_TEXTS,
         target=_TEXT,
+        needs_time=told({"type": "boolean"}, "whether each row must come with its time"),
         late=told(_COUNT, "rows that a label may come late"),
+        series_begun_anew=told(_COUNT, "which the model had not joined; only after a promotion"),
         scores=_by_name(ref("Score"), "of each model over all series; only where one stream is asked for"),
     ),
     "Summary": _object(
