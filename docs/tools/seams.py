@@ -140,7 +140,7 @@ ADDITIONS = [
         },
         edits={
             "cli/app.py": [
-                ("predict, reproduce, stream\n", "predict, reproduce, rows, stream\n"),
+                ("    reproduce,\n", "    reproduce,\n    rows,\n"),
                 (
                     'app.command("compare")(compare.compare)\n',
                     'app.command("compare")(compare.compare)\napp.command("rows")(rows.rows)\n',

@@ -33,6 +33,7 @@ _TICKS = {
     }.items()
 }
 _FAR_OFF = 1 << 62
+_MICROSECONDS = np.dtype("datetime64[us]")
 
 
 def timestamp(value: Any) -> np.datetime64:
@@ -86,7 +87,9 @@ def seconds_since_1970(time: np.datetime64) -> float:
     >>> seconds_since_1970(timestamp("1970-01-02T00:00:00.500000001"))
     86400.5
     """
-    return float(time.astype("datetime64[us]").astype(np.int64)) / 1e6
+    if time.dtype != _MICROSECONDS:
+        time = time.astype(_MICROSECONDS)
+    return int(time.view(np.int64)) / 1e6
 
 
 def read_back(text: str) -> np.datetime64:

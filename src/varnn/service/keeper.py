@@ -5,7 +5,6 @@ monitor; ``summaries``, what a list of series shows; and those of challengers (`
 All are bounded: of each series the last rows are kept, and of events the last ones.
 """
 
-import json
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +53,8 @@ class Keeper(Companion):
         self.summaries: dict[int, Summary] = {}  # of all series, also of those on disk
         self.ids: dict[str, int] = {}  # numbers of all series by their names as JSON
         self._late, self._most_rows, self._most_in_all, self._tell = late, most_rows, most_in_all, tell
-        self._said = Said("SELECT prediction, lower, upper FROM history WHERE series = ? AND row = ?", late)
+        query = "SELECT prediction, lower, upper, at FROM history WHERE series = ? AND row = ?"
+        self._said = Said(query, late)
         self._database: sqlite3.Connection | None = None
         self._clean()
 
@@ -64,7 +64,6 @@ class Keeper(Companion):
         self._labels: list[tuple[Any, ...]] = []
         self._events: list[tuple[Any, ...]] = []
         self._touched: set[int] = set()
-        self._times: dict[tuple[int, int], float] = {}  # of rows, by series
         self._cuts: dict[int, int] = {}  # series, and the first row to be kept
         self._undone: dict[int, int] = {}  # rows from which on history is not that of the series any more
         self._rows: list[dict[str, Any]] = []  # to be told
@@ -111,17 +110,16 @@ class Keeper(Companion):
     ) -> None:
         bounds = (taken.prediction, taken.lower, taken.upper)
         at, text = _when(message.get("time"))
-        self._times[series, opened] = at
         y = taken.y if taken.labelled == opened else None
         self._opened.append((series, opened, at, text, y, *bounds))
         summary.open(opened, at, *bounds)
         if taken.prediction is not None:
-            self._said.keep(series, opened, (taken.prediction, taken.lower, taken.upper))
-        row = {"series": json.loads(summary.name), "row": opened, "at": at}
+            self._said.keep(series, opened, (taken.prediction, taken.lower, taken.upper, at))
+        row = {"series": summary.series, "row": opened, "at": at}
         row |= {"prediction": taken.prediction, "lower": taken.lower, "upper": taken.upper}
         if taken.labelled == opened and y is not None:
             row["y"] = y
-            self._count(series, summary, opened, y)
+            self._count(summary, opened, y, None if taken.prediction is None else bounds)
         self._rows.append(row)
         kept = self._kept
         if opened and opened % max(1, min(_PRUNED_EVERY, kept // 4)) == 0:
@@ -129,25 +127,28 @@ class Keeper(Companion):
 
     def _label(self, series: int, summary: Summary, row: int, taken: Taken) -> None:
         self._labels.append((taken.y, series, row))
-        told = {"series": json.loads(summary.name), "row": row, "at": self._at(series, row), "y": taken.y}
-        if taken.y is not None:
-            self._count(series, summary, row, taken.y)
         said = self._said.of(series, row)
+        if taken.y is not None:
+            self._count(summary, row, taken.y, None if said is None else said[:3])
+        told = {"series": summary.series, "row": row, "at": self._at(series, row), "y": taken.y}
         if said is not None:
-            told |= dict(zip(("prediction", "lower", "upper"), said, strict=True))
+            told |= dict(zip(("prediction", "lower", "upper"), said, strict=False))
         self._rows.append(told)
 
     def _at(self, series: int, row: int) -> float | None:
         """Time of a row, in seconds since 1970; None where it is not kept."""
-        found = self._times.get((series, row))
-        if found is None and self._database is not None:
-            query = "SELECT at FROM history WHERE series = ? AND row = ?"
-            (found,) = self._database.execute(query, (series, row)).fetchone() or (None,)
-        return found
+        found = self._said.of(series, row)
+        if found is not None:
+            return float(found[3])
+        if self._database is None:
+            return None
+        query = "SELECT at FROM history WHERE series = ? AND row = ?"
+        (at,) = self._database.execute(query, (series, row)).fetchone() or (None,)
+        return at
 
-    def _count(self, series: int, summary: Summary, row: int, y: float) -> None:
+    @staticmethod
+    def _count(summary: Summary, row: int, y: float, said: tuple[Any, ...] | None) -> None:
         summary.label(row, y)
-        said = self._said.of(series, row)
         if said is not None:
             summary.score.add(row, y, *said)
 
@@ -155,7 +156,7 @@ class Keeper(Companion):
         for event in taken.events:
             at = self._at(series, event["row"])
             self._events.append((series, event["row"], at, event["kind"], event["began"], event["size"]))
-            told = {"series": json.loads(summary.name), "at": at, **event}
+            told = {"series": summary.series, "at": at, **event}
             summary.alarm(told)
             self._noticed.append(told)
 
@@ -167,9 +168,8 @@ class Keeper(Companion):
 
     def write(self, database: sqlite3.Connection, states: Sequence[State]) -> None:
         """Write the group."""
-        for table in ("history", "events", "challenges"):
-            query = f"DELETE FROM {table} WHERE series = ? AND row >= ?"
-            database.executemany(query, self._undone.items())
+        if self._undone:
+            self._undo(database)
         database.executemany("INSERT OR REPLACE INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._opened)
         database.executemany("UPDATE history SET y = ? WHERE series = ? AND row = ?", self._labels)
         for event, told in zip(self._events, self._noticed, strict=True):
@@ -181,15 +181,26 @@ class Keeper(Companion):
             database.execute(query, (_MOST_EVENTS,))
         database.executemany(
             "INSERT OR REPLACE INTO summaries VALUES (?, ?, ?)",
-            ((one, *self.summaries[one].packed()) for one in self._touched),
+            ((one, *self.summaries[one].packed()) for one in sorted(self._touched)),
         )
+        if self._cuts:
+            self._cut(database)
+        for one in self.challengers:
+            one.write(database, states)
+
+    def _undo(self, database: sqlite3.Connection) -> None:
+        """Delete rows that never were, of series that were put somewhere else."""
+        for table in ("history", "events", "challenges"):
+            query = f"DELETE FROM {table} WHERE series = ? AND row >= ?"
+            database.executemany(query, self._undone.items())
+
+    def _cut(self, database: sqlite3.Connection) -> None:
+        """Delete the oldest rows of series that have many."""
         cuts = self._cuts.items()
         database.executemany("DELETE FROM history WHERE series = ? AND row < ?", cuts)
         query = "DELETE FROM challenges WHERE model = ? AND series = ? AND row < ?"
         for one in self.challengers:
             database.executemany(query, ((one.name, *cut) for cut in cuts))
-        for one in self.challengers:
-            one.write(database, states)
 
     def wrote(self) -> None:
         """Tell those who follow."""

@@ -103,7 +103,7 @@ def promote(path: Path, challenger: str, fingerprint: str, begun: Callable[[byte
 def _change_scores(database: sqlite3.Connection, champion: str, scores: dict[int, bytes | None]) -> None:
     """Let summaries have the scores of who answers from here on, and the former champion keep its own."""
     for series, numbers, alarms in database.execute("SELECT * FROM summaries").fetchall():
-        summary, packed = Summary.unpacked("", numbers, alarms), scores.get(series)
+        summary, packed = Summary.unpacked("null", numbers, alarms), scores.get(series)
         query = "UPDATE challengers SET score = ? WHERE model = ? AND series = ?"
         database.execute(query, (summary.score.packed(), champion, series))
         summary.score = Score() if packed is None else Score.unpacked(packed)

@@ -1,8 +1,9 @@
 """What was said of rows that may still be labelled: in memory those of late, else on disk."""
 
 import sqlite3
+from typing import Any
 
-Bounds = tuple[float, float | None, float | None]  # prediction, lower and upper bound
+Bounds = tuple[Any, ...]  # prediction, lower and upper bound, and what else a query gives
 
 
 class Said:

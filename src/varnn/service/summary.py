@@ -9,6 +9,7 @@ from varnn.service.score import Score
 
 _RECENT = 1000  # rows in which alarms count
 _MOST_ALARMS = 20  # that are kept in mind
+_CALM = "[[], null]"
 _FEWEST = 50  # labels before coverage or skill say something
 _LAST = struct.Struct("<7d")  # row, at, y, its row, prediction, lower, upper
 
@@ -39,13 +40,14 @@ class Summary:
         "prediction",
         "row",
         "score",
+        "series",
         "upper",
         "y",
         "y_row",
     )
 
     def __init__(self, name: str) -> None:
-        self.name, self.score = name, Score()
+        self.name, self.series, self.score = name, json.loads(name), Score()
         self.row, self.at = -1, math.nan  # of the row opened last
         self.y, self.y_row = math.nan, -1  # the label of the latest row that has one
         self.prediction = self.lower = self.upper = math.nan
@@ -93,7 +95,7 @@ class Summary:
     def told(self, level: float | None) -> dict[str, Any]:
         """As it is sent."""
         return {
-            "series": json.loads(self.name),
+            "series": self.series,
             "rows": self.row + 1,
             "at": _or_none(self.at),
             "y": _or_none(self.y),
@@ -109,7 +111,10 @@ class Summary:
     def packed(self) -> tuple[bytes, str]:
         """All of it but the name, for a database."""
         last = (self.row, self.at, self.y, self.y_row, self.prediction, self.lower, self.upper)
-        return _LAST.pack(*last) + self.score.packed(), json.dumps([self.alarms, self.event])
+        calm = not self.alarms and self.event is None  # as nearly all are
+        return _LAST.pack(*last) + self.score.packed(), _CALM if calm else json.dumps(
+            [self.alarms, self.event]
+        )
 
     @classmethod
     def unpacked(cls, name: str, numbers: bytes, alarms: str) -> Self:

@@ -32,6 +32,7 @@ from varnn.streaming.kept import Answer, Entry, Group, Known, State
 _MARK = 0x7661726E  # "varn", SQLite's application_id
 _VERSION = 2
 _READ = ("1", "2")
+_LOG_PAGES = 4000
 _ROOM = 1 << 16  # characters
 _SEAL = 8  # hexadecimal digits of a checksum
 _BEGINNING = b"SQLite format 3\0"
@@ -339,6 +340,8 @@ def _opened(path: Path, model: str, *, synchronous: bool) -> sqlite3.Connection:
         if facts["version"] != str(_VERSION):
             _bring_up_to_date(database)
         database.execute("PRAGMA journal_mode = WAL")
+        # Many series write far apart: pages are taken into the file after more than the 1000 of SQLite.
+        database.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         database.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'NORMAL'}")
     except BaseException:
         database.close()

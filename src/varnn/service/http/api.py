@@ -5,7 +5,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -17,61 +17,16 @@ from starlette.routing import Route
 import varnn
 from varnn.errors import DataError, ModelFileError
 from varnn.service import reading
-from varnn.service.errors import NotFound, refusal
+from varnn.service.errors import NotFound
 from varnn.service.http import series
-from varnn.service.http.bodies import (
-    NotJson,
-    Parts,
-    answer_of,
-    json_response,
-    messages_of,
-    object_of,
-    service_of,
-    stream_of,
-)
-from varnn.service.http.limits import charge
+from varnn.service.http.bodies import Parts, json_response, object_of, service_of, stream_of
+from varnn.service.http.messages import NEEDED, MessageRoute
 from varnn.service.http.openapi import document
 from varnn.service.live_stream import LiveStream
 from varnn.service.score import over_all
 from varnn.service.service import Service
 
-_NEEDED = {"predict": "x", "observe": "y", "step": "x"}
 _PART = 1 << 18  # bytes of a file that are sent at a time
-
-
-# -- messages ----------------------------------------------------------------------------------------
-
-
-def _verb(verb: str) -> Callable[[Request], Any]:
-    field = _NEEDED[verb]
-
-    async def answer(request: Request) -> Response:
-        live, limits = stream_of(request), request.app.state.limits
-        body = await request.body()
-        messages, form = messages_of(body, request.headers.get("content-type", ""), limits.most_rows)
-        charge(request.scope, len(messages))
-        refused = {
-            place: refusal(one, why)
-            for place, one in enumerate(messages)
-            if (why := _reason_to_refuse(one, verb, field))
-        }
-        good = [one for place, one in enumerate(messages) if place not in refused]
-        answers = []
-        if good:
-            answers = await asyncio.wrap_future(live.submit(good, pure=verb == "predict"))
-        found = iter(answers)
-        return answer_of([refused[n] if n in refused else next(found) for n in range(len(messages))], form)
-
-    return answer
-
-
-def _reason_to_refuse(message: Any, verb: str, field: str) -> str | None:
-    """Why a message cannot be one of this verb."""
-    if isinstance(message, NotJson):
-        return message.why
-    if not isinstance(message, dict):
-        return "a message must be an object."
-    return None if field in message else f"{verb} needs {field!r} in every message."
 
 
 # -- streams -----------------------------------------------------------------------------------------
@@ -263,7 +218,7 @@ async def is_ready(request: Request) -> Response:
 _STREAM = "/v1/streams/{stream}"
 _SERIES = _STREAM + "/series/{series:path}"  # names may hold slashes
 routes = [
-    *(Route(f"{_STREAM}/{verb}", _verb(verb), methods=["POST"]) for verb in _NEEDED),
+    *(Route(f"{_STREAM}/{verb}", MessageRoute(verb), methods=["POST"]) for verb in NEEDED),
     Route("/v1/streams", list_streams, methods=["GET"]),
     Route("/v1/streams", add_stream, methods=["POST"]),
     Route(_STREAM, one_stream, methods=["GET"]),

@@ -24,6 +24,7 @@ from varnn.service.http.access import Access
 from varnn.service.http.bodies import json_response
 from varnn.service.http.limits import Limiter, Limits
 from varnn.service.http.logs import UNEXPECTED, Log, Logged
+from varnn.service.http.messages import MessagesFirst
 from varnn.service.http.metrics import CONTENT_TYPE, Metrics
 from varnn.service.http.pages import routes as pages
 from varnn.service.http.route_table import methods_of
@@ -73,7 +74,8 @@ def application(
     app.state.followers = 0
     service.on_commit = lambda stream, seconds: metrics.commits.observe(seconds, stream)
     metrics.collect.append(lambda: _collect(service, metrics, app))
-    return Logged(Access(Limiter(app, limits, ending=ending), tokens, sessions), log or Log(), metrics)
+    limiter = Limiter(MessagesFirst(app, _failed), limits, ending=ending)
+    return Logged(Access(limiter, tokens, sessions), log or Log(), metrics)
 
 
 def _exact(route: Route) -> Route:
@@ -118,6 +120,10 @@ def _of_library(request: Request, error: Exception) -> Response:
     # Of what was sent, or of what is on disk.
     is_ours = isinstance(error, ModelFileError) and request.method != "PUT"
     return _refused(request, str(error), 503 if is_ours else 422)
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    return (_of_service if isinstance(error, ServiceError) else _of_library)(request, error)
 
 
 def _of_http(request: Request, error: Exception) -> Response:

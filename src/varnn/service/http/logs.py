@@ -5,8 +5,8 @@ bodies are never in it.
 """
 
 import logging
+import random
 import re
-import secrets
 import sys
 import time
 import traceback
@@ -23,6 +23,7 @@ from varnn.streaming import json_text
 UNEXPECTED = "something went wrong in the service; its log has the reason under this request's id."
 FORMATS = ("json", "text")
 LEVELS = ("debug", "info", "warning", "error")
+_random = random.Random()
 _SANE = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 _PLAIN = re.compile(r"[\w./{}:+-]+")
 _WATCHED = {"/healthz", "/readyz", "/metrics"}  # asked for every few seconds, and of no interest when well
@@ -127,7 +128,7 @@ class Logged:
         began = time.perf_counter()
         given = header(scope, b"x-request-id")
         if given is None or not _SANE.fullmatch(given):
-            given = secrets.token_hex(8).encode()
+            given = b"%016x" % _random.getrandbits(64)
         state = scope.setdefault("state", {})
         state["request"] = given.decode()
         ours = [(b"x-request-id", given), (b"x-content-type-options", b"nosniff")]
