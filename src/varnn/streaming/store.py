@@ -433,9 +433,8 @@ class Store:
     def _open(self, path: Path, model: str, *, synchronous: bool) -> None:
         check_writable(path)
         path = path.resolve()
-        self._journal = Journal(
-            path, model, synchronous=synchronous, first=lambda: take_over(self.streams, path)
-        )
+        first, in_rows = lambda: take_over(self.streams, path), self._in_rows
+        self._journal = Journal(path, model, synchronous=synchronous, first=first, in_rows=in_rows)
         try:
             self._answered = Answered(self._journal)
             self.n_series, self._last_id = self._journal.size, self._journal.last_id
