@@ -54,6 +54,7 @@ from varnn.streaming.json_text import read
 SECONDS = 10.0  # until an answer must be there
 _RAW = 0.1  # share of what is no request
 _COMPARED = 0.004  # share of requests around which the whole content is compared
+_AGREED_EVERY = 5000  # requests after which the two services are compared
 _KEPT = 30  # things that went wrong and are told in full
 _CHANGES = {"POST", "PUT", "DELETE"}
 
@@ -82,6 +83,7 @@ class Found:
     taken: int = 0  # messages
     refused: int = 0
     compared: int = 0
+    differs: bool = False  # from what a service holds that got only what was taken
     slow: int = 0  # callers who sent a byte now and then
     slowest: float = 0.0
     wrong: list[str] = field(default_factory=list)
@@ -205,15 +207,23 @@ def run(
                     found.note(f"request {number} was refused, or reads, and changed the content")
             if number % 100 == 99:
                 on_done(number + 1 - first)
-        if content(place, own=False) != content(shadow, own=False):
-            found.note(
-                "what was refused has changed something: the service that never got it holds other things"
-            )
+            if number % _AGREED_EVERY == _AGREED_EVERY - 1:
+                _agree(found, number, place, shadow)
+        _agree(found, first + requests - 1, place, shadow)
     finally:
         connection.close()
         other.close()
         stamp.close()
     return found
+
+
+def _agree(found: Found, number: int, place: Place, shadow: Place) -> None:
+    """Compare what both services hold."""
+    mine, others = content(place, own=False), content(shadow, own=False)
+    differing = sorted(name for name in mine.keys() | others.keys() if mine.get(name) != others.get(name))
+    if differing and not found.differs:
+        found.differs = True
+        found.note(f"up to {number}: a service that got only what was taken holds another {differing[:10]}")
 
 
 def _one(found: Found, number: int, request: Request, connection: Connection, other: Connection) -> bool:

@@ -269,7 +269,15 @@ def test_wild_numbers_are_refused_or_answered_by_null(house: Served) -> None:
 def test_unknown_streams_and_routes(house: Served) -> None:
     for verb in ("predict", "observe", "step"):
         assert asked(house, "POST", f"/v1/streams/none/{verb}", b"{}")[0] == 404
-    wrong = ("/v1", "/v1/", "/v2/streams", "/v1/streams/house/steps", "/v1/streams/", "/v1/streams%0a")
+    wrong = (
+        "/v1",
+        "/v1/",
+        "/v2/streams",
+        "/v1/streams/house/steps",
+        "/v1/streams/",
+        "/v1/streams%0a",
+        "/metrics%0A",
+    )
     for path in (*wrong, "//evil.example/"):
         status, headers, body = asked(house, "GET", path)
         assert (status, "location" in headers) == (404, False), path

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import secrets
 import shutil
 import time
@@ -244,5 +243,3 @@ routes = [
     Route("/healthz", is_alive, methods=["GET"]),
     Route("/readyz", is_ready, methods=["GET"]),
 ]
-for _route in routes:  # a path ends where it ends, and not before a last line break; and names may hold one
-    _route.path_regex = re.compile(_route.path_regex.pattern.removesuffix("$") + r"\Z", re.DOTALL)

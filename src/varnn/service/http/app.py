@@ -6,6 +6,7 @@
 """
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -61,8 +62,9 @@ def application(
         # In a thread: to sum up the scores of many series takes longer than others should wait.
         return Response(await asyncio.to_thread(metrics.text), media_type=CONTENT_TYPE)
 
+    routes = [*api.routes, Route("/metrics", scraped, methods=["GET"]), *sessions.routes, *pages]
     app = Starlette(
-        routes=[*api.routes, Route("/metrics", scraped, methods=["GET"]), *sessions.routes, *pages],
+        routes=list(map(_exact, routes)),
         exception_handlers=_HANDLERS,
     )
     app.router.redirect_slashes = (
@@ -74,6 +76,13 @@ def application(
     metrics.collect.append(lambda: _collect(service, metrics, app))
     limiter = Limiter(MessagesFirst(app, _failed), limits, ending=ending)
     return Logged(Access(limiter, tokens, sessions), log or Log(), metrics)
+
+
+def _exact(route: Route) -> Route:
+    """Let a path end where it ends, and not before a last line break; and names hold one, if they do."""
+    pattern = route.path_regex.pattern.removesuffix("$").removesuffix(r"\Z")
+    route.path_regex = re.compile(rf"{pattern}\Z", re.DOTALL)
+    return route
 
 
 def _collect(service: Service, metrics: Metrics, app: Starlette) -> None:
