@@ -709,3 +709,20 @@ def test_a_file_of_lines_goes_on_as_its_lines_were_meant(house: Fitted, tmp_path
         [told] = live.submit([{"series": "t", "y": 2.0}]).result()
         assert (told["row"], told["innovation"]) == (0, open_row)
         assert live.submit([{"series": "s", "x": x(5)}]).result()[0]["row"] == 4
+
+
+def test_series_that_go_in_step_do_not_write_their_states_all_at_once(house: Fitted, tmp_path: Path) -> None:
+    written: list[int] = []
+    settings = StreamSettings(synchronous=False)
+    with closing(LiveStream("m", tmp_path / "m.state", ("house", house), settings=settings)) as live:
+        real = live.keeper.write
+
+        def write(database: Any, states: Any) -> None:
+            written.append(len(states))
+            real(database, states)
+
+        live.keeper.write = write  # type: ignore[method-assign]  # to look on
+        for row in range(600):
+            live.submit([{"series": name, "x": x(row % 400), "y": 1.0} for name in range(20)]).result()
+        assert max(written) <= 2
+        assert sum(written) >= 20
