@@ -18,6 +18,7 @@ _TABLES = {  # without when things came, which is another time in another servic
     "challenges": "model, series, row, prediction, lower, upper",
     "facts": "name, value",
 }
+_ANSWERS = 1000  # of each series that a service keeps by default
 _OWN = {
     "states": "scope, entry, state",
     "journal": "scope, entry, message",
@@ -69,9 +70,15 @@ def content(place: HasPlace, *, own: bool = True) -> dict[str, str]:
     return found
 
 
-def _joined(rows: list[Any]) -> list[Any]:
-    """Answers without how they were put together, which depends on what came at one time."""
-    return [(series, line) for series, _, _, sealed in rows for line in sealed[8:].split("\n")]
+def _joined(rows: list[Any]) -> dict[int, list[Any]]:
+    """Answers that must be kept, without how they were put together, which depends on what came at one time.
+
+    Of what is older some more is kept for a while, which depends on when a series was on disk alone.
+    """
+    found: dict[int, list[Any]] = {}
+    for series, _, key, sealed in rows:
+        found.setdefault(series, []).extend((key, line) for line in sealed[8:].split("\n"))
+    return {series: lines[-_ANSWERS:] for series, lines in found.items()}
 
 
 def _can_be_asked_for(name: Any, names: list[Any]) -> bool:
