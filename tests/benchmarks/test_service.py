@@ -99,5 +99,5 @@ def test_the_kill_bench_keeps_what_it_found(tmp_path: Path) -> None:
     assert found["complete"]
     assert found["found"]["sound"]
     assert found["found"]["kills"] == 1
-    assert found["command"].startswith("python -m benchmarks ")
+    assert found["command"].startswith("python -m benchmarks")
     assert found["made"]["date"]

@@ -437,7 +437,7 @@ class Store:
         first, in_rows = lambda: take_over(self.streams, path), self._in_rows
         self._journal = Journal(path, model, synchronous=synchronous, first=first, in_rows=in_rows)
         try:
-            self._answered = Answered(self._journal)
+            self._answered = Answered(self._journal, by_kind=self._in_rows)
             self.n_series, self._last_id = self._journal.size, self._journal.last_id
             if self._linked:
                 self._series = dict(self._journal.names())
