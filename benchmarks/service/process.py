@@ -32,7 +32,10 @@ class Served:
     Examples
     --------
     >>> import tempfile
-    >>> with Served(Path(tempfile.mkdtemp()) / "house.service") as served, served.client() as client:
+    >>> from varnn.service.service import Service
+    >>> folder = Path(tempfile.mkdtemp()) / "house.service"
+    >>> Service(folder).close()
+    >>> with Served(folder) as served, served.client() as client:
     ...     client.get("/v1/streams")
     []
     """

@@ -304,7 +304,7 @@ def test_a_failure_half_way_through_a_table_leaves_what_was_there(
         (b"[" * 100_000, "is not JSON"),
         (b"[1]", "must be an object"),
         (b"{}", "must be an object"),
-        (b'{"x": [1]}', "shape"),
+        (b'{"x": [1]}', "2 numbers (heat, wind)"),
         (b'{"x": ["a", 2]}', "numbers only"),
         (b'{"x": [1, Infinity]}', "finite"),
         (b'{"x": [1, 1' + b"0" * 400 + b"]}", "at most 1e"),

@@ -24,6 +24,7 @@ from varnn.service.live_stream import LiveStream, StreamSettings
 from varnn.service.service import Service
 from varnn.streaming.late import LateLabels
 from varnn.streaming.row_store import RowStore
+from varnn.streaming.store import Store
 from varnn.streaming.stream import Stream
 
 Message = dict[str, Any]
@@ -669,3 +670,59 @@ def _damage(store: RowStore) -> None:
             raise sqlite3.DatabaseError("database disk image is malformed")
 
     journal.write = write
+
+
+# -- files of lines ----------------------------------------------------------------------------------
+
+
+def test_a_file_of_the_service_is_not_gone_on_with_by_lines(live: LiveStream, house: Fitted) -> None:
+    """Their messages mean something else: without a word the state would be another one."""
+    live.submit([{"series": "s", "x": x(0)}, {"series": "s", "x": x(1), "last_y": 1.0}]).result()
+    live.close()
+    with pytest.raises(ModelFileError, match="varnn serve"):
+        Store(house, live.path)
+    with closing(LiveStream("house", live.path, ("house", house))) as again:
+        assert again.submit([{"series": "s", "y": 2.0}]).result()[0]["row"] == 1
+
+
+def test_a_file_of_lines_goes_on_as_its_lines_were_meant(house: Fitted, tmp_path: Path) -> None:
+    """There, an x while a row is open takes its place."""
+    lines: list[Message] = [
+        *whole_rows(3, series="s"),
+        {"series": "s", "x": x(3)},
+        {"series": "s", "x": x(4), "key": "again"},
+        {"series": "s", "y": LABELS[4]},
+        {"series": "t", "x": x(0)},
+        {"series": "t", "x": x(1)},
+    ]
+    with Store(house, tmp_path / "m.state") as store:
+        answers = [store.answer(one) for one in lines]
+        store.commit()
+        expected = store.streams['"s"'].predict(x(5), interval=0.9)
+        open_row = store.streams['"t"'].observe(2.0)
+    for _ in range(2):  # and the second time, when it is a file of the service's
+        with closing(LiveStream("m", tmp_path / "m.state", ("house", house))) as live:
+            assert live.submit([lines[4]]).result() == [answers[4]]
+            found = live.submit([{"series": "s", "x": x(5)}], pure=True).result()[0]
+            assert (found["prediction"], found["lower"]) == (expected.prediction, expected.lower)
+    with closing(LiveStream("m", tmp_path / "m.state", ("house", house))) as live:
+        [told] = live.submit([{"series": "t", "y": 2.0}]).result()
+        assert (told["row"], told["innovation"]) == (0, open_row)
+        assert live.submit([{"series": "s", "x": x(5)}]).result()[0]["row"] == 4
+
+
+def test_series_that_go_in_step_do_not_write_their_states_all_at_once(house: Fitted, tmp_path: Path) -> None:
+    written: list[int] = []
+    settings = StreamSettings(synchronous=False)
+    with closing(LiveStream("m", tmp_path / "m.state", ("house", house), settings=settings)) as live:
+        real = live.keeper.write
+
+        def write(database: Any, states: Any) -> None:
+            written.append(len(states))
+            real(database, states)
+
+        live.keeper.write = write  # type: ignore[method-assign]  # to look on
+        for row in range(600):
+            live.submit([{"series": name, "x": x(row % 400), "y": 1.0} for name in range(20)]).result()
+        assert max(written) <= 2
+        assert sum(written) >= 20

@@ -178,7 +178,7 @@ def test_predicting_is_pure_and_observing_gives_the_innovation() -> None:
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        ([0.1, 0.2], r"shape \(3,\); got \(2,\)"),
+        ([0.1, 0.2], "3 numbers .x0, x1, x2.; got 2"),
         ([0.1, np.inf, 0.2], r"must be finite and at most 1e\+100 in size; position \[1\] is not"),
         ([np.nan, np.inf, 0.2], "must be finite"),
         (["a", 0.1, 0.2], "numbers only"),

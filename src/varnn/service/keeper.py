@@ -18,6 +18,7 @@ from varnn.service.summary import Summary
 from varnn.streaming.companion import Companion
 from varnn.streaming.kept import Entry, Known, State
 from varnn.streaming.rows import Taken
+from varnn.streaming.turns import turn
 
 TABLES = """
     CREATE TABLE IF NOT EXISTS history (series INTEGER, row INTEGER, at REAL NOT NULL, time TEXT, y REAL,
@@ -122,7 +123,8 @@ class Keeper(Companion):
             self._count(summary, opened, y, None if taken.prediction is None else bounds)
         self._rows.append(row)
         kept = self._kept
-        if opened and opened % max(1, min(_PRUNED_EVERY, kept // 4)) == 0:
+        every = max(1, min(_PRUNED_EVERY, kept // 4))
+        if opened > kept and (opened + turn(series, every)) % every == 0:
             self._cuts[series] = opened - kept
 
     def _label(self, series: int, summary: Summary, row: int, taken: Taken) -> None:

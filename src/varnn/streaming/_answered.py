@@ -34,10 +34,12 @@ class Answered:
     ----------
     journal : Journal or None
         Where answers are kept; None for streams in memory alone, whose messages have no numbers.
+    by_kind : bool, default=False
+        Whether a label must not have the key of an x, nor an x that of a label.
     """
 
-    def __init__(self, journal: Journal | None) -> None:
-        self._journal = journal
+    def __init__(self, journal: Journal | None, *, by_kind: bool = False) -> None:
+        self._journal, self._by_kind = journal, by_kind
         self._new: dict[tuple[int, int | str], str] = {}  # of the group under way
 
     def forget_group(self) -> None:
@@ -84,7 +86,7 @@ class Answered:
         if text is None:
             return None
         found = read(text)
-        if ("x" in message) != ("prediction" in found):
+        if self._by_kind and ("x" in message) != ("prediction" in found):
             brought = "an x" if "prediction" in found else "a label"
             raise DataError(
                 f"the message with this {'key' if seq is None else 'seq'} brought {brought}. Give each "

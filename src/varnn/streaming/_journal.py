@@ -33,6 +33,7 @@ _MARK = 0x7661726E  # "varn", SQLite's application_id
 _VERSION = 2
 _READ = ("1", "2")
 _LOG_PAGES = 4000
+_IN_ROWS = "in rows"  # the name of a fact
 _ROOM = 1 << 16  # characters
 _SEAL = 8  # hexadecimal digits of a checksum
 _BEGINNING = b"SQLite format 3\0"
@@ -62,6 +63,8 @@ class Journal:
         only the death of the process.
     first : callable or None, default=None
         What to do once the file is locked, before it is opened.
+    in_rows : bool, default=False
+        Whether its messages may be those of `varnn.streaming.rows`; one that holds such is refused otherwise.
 
     Examples
     --------
@@ -82,6 +85,7 @@ class Journal:
         *,
         synchronous: bool = True,
         first: Callable[[], None] | None = None,
+        in_rows: bool = False,
     ) -> None:
         self.path = Path(path).resolve()  # links to one file are one file
         if self.path.exists() and not self.path.is_file():
@@ -94,7 +98,7 @@ class Journal:
             if first is not None:
                 first()
             with self.explained():
-                self._database = _opened(self.path, model, synchronous=synchronous)
+                self._database = _opened(self.path, model, synchronous=synchronous, in_rows=in_rows)
         except BaseException:
             self._lock.release(and_remove=is_new or not is_journal(self.path))
             raise
@@ -175,6 +179,16 @@ class Journal:
         with self.explained():
             query = "SELECT name FROM series WHERE id IN (SELECT scope FROM journal) ORDER BY id"
             return [name for (name,) in self._database.execute(query)]
+
+    @property
+    def is_in_rows(self) -> bool:
+        """Whether its messages are those of `varnn.streaming.rows`."""
+        return bool(self._one("SELECT count(*) FROM facts WHERE name = ?", _IN_ROWS)[0])
+
+    def be_in_rows(self) -> None:
+        """Let its messages be so from here on."""
+        with self.explained():
+            self._database.execute("INSERT OR REPLACE INTO facts VALUES (?, 'yes')", (_IN_ROWS,))
 
     def try_to_write(self) -> None:
         """Write something of some size, and delete it: an error tells that there is no room."""
@@ -308,7 +322,7 @@ def make(path: Path, model: str, groups: Iterable[Group]) -> None:
             draft.with_name(draft.name + end).unlink(missing_ok=True)
 
 
-def _opened(path: Path, model: str, *, synchronous: bool) -> sqlite3.Connection:
+def _opened(path: Path, model: str, *, synchronous: bool, in_rows: bool) -> sqlite3.Connection:
     database = sqlite3.connect(path, isolation_level=None, timeout=5.0, check_same_thread=False)
     try:
         (page,) = database.execute("PRAGMA page_size").fetchone()
@@ -336,6 +350,11 @@ def _opened(path: Path, model: str, *, synchronous: bool) -> sqlite3.Connection:
         if facts["model"] != model:
             raise ModelFileError(
                 f"{str(path)!r} holds the state of another model. Give that model, or another --state file."
+            )
+        if _IN_ROWS in facts and not in_rows:
+            raise ModelFileError(
+                f"{str(path)!r} is the file of a service, whose messages mean something else. Go on by "
+                "varnn serve, or give another --state file."
             )
         if facts["version"] != str(_VERSION):
             _bring_up_to_date(database)

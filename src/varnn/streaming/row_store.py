@@ -10,7 +10,7 @@ from varnn.streaming._journal import Journal
 from varnn.streaming.companion import ALONE, Companion
 from varnn.streaming.kept import Entry, Group, Known, State
 from varnn.streaming.late import LateLabels
-from varnn.streaming.messages import check, check_name, name_of
+from varnn.streaming.messages import check, check_name, name_of, respond
 from varnn.streaming.rows import Taken, check_rows, peeked, respond_in_rows
 from varnn.streaming.store import DUE, LONGEST_ERROR, Store
 
@@ -77,6 +77,7 @@ class RowStore(Store):
             raise ConfigError(f"labels must be let come late by 1 row at least; got {late}.")
         self._late, self._level, self._companion, self._admit = late, level, companion, admit
         self._window = late  # any, while messages of before are done again: they were taken once
+        self._by_lines = False  # whether messages are done again that were lines of `varnn stream`
         self._done = Taken()  # what the message under way did
         super().__init__(model, path, **settings)
         self._asked = self._kept  # answers of each series, while there are not too many in all
@@ -84,6 +85,8 @@ class RowStore(Store):
             try:
                 with self._journal.explained():
                     companion.open(self._journal.database)
+                if not self._journal.is_in_rows:
+                    self._finish_lines(self._journal)
             except BaseException:
                 self._journal.close()
                 raise
@@ -213,7 +216,16 @@ class RowStore(Store):
         row = self._answered.row_of(known, message["for"])
         return {name: value for name, value in message.items() if name != "for"} | {"row": row}, None
 
+    def _finish_lines(self, journal: Journal) -> None:
+        """Do the lines since each state again as they were meant: here, some mean something else."""
+        self._by_lines = True
+        self.checkpoint()
+        self._by_lines = False
+        journal.be_in_rows()
+
     def _respond(self, live: Any, message: Mapping[str, Any]) -> dict[str, Any]:
+        if self._by_lines:
+            return respond(live.live, message)
         answer, self._done = respond_in_rows(live, message, self._level)
         return answer
 
@@ -234,7 +246,10 @@ class RowStore(Store):
             found = super()._bring_back(scope, name)
         finally:
             self._window = self._late
-        self.streams[name].narrow(self._late)  # type: ignore[attr-defined]  # they are of LateLabels
+        late: Any = self.streams[name]
+        if self._by_lines:
+            late = self.streams[name] = LateLabels(late.live, self._late)  # type: ignore[assignment]  # as all are
+        late.narrow(self._late)
         self._companion.came_back(name, Known(scope, 0), *found)
         return found
 

@@ -39,6 +39,7 @@ from varnn.streaming.kept import Answer, Entry, Group, Known, State
 from varnn.streaming.linked import LinkedStreams
 from varnn.streaming.messages import check, check_name, kept_text, name_of, of_use, respond
 from varnn.streaming.stream import Stream
+from varnn.streaming.turns import turn
 
 EVERY = 500  # messages of a series between two states of it
 _REPLAYED = 32  # messages that are sooner done again than a state is written and read
@@ -402,7 +403,7 @@ class Store:
         states, due, most = [], set(), max(self._state_size, _LEAST_NOTED)
         every = EVERY * len(self.streams) if self._linked else EVERY
         for scope, entry, name in self._scopes(group):
-            if self._since.get(scope, 0) >= every or self._noted.get(scope, 0) > most:
+            if self._since.get(scope, 0) >= turn(scope, every) or self._noted.get(scope, 0) > most:
                 states.append(State(scope, entry, self._state_of(scope, name)))
                 due.add(scope)
         for name in leaving:
@@ -415,7 +416,7 @@ class Store:
         """List up to which number the answers of each series may be dropped."""
         last = {known.id: known.seq - self._kept for known in group.series.values()}
         enough = min(self._kept, EVERY)
-        return {one: seq for one, seq in last.items() if seq - self._pruned.get(one, 0) >= enough}
+        return {one: seq for one, seq in last.items() if seq - self._pruned.get(one, 0) >= turn(one, enough)}
 
     def _scopes(self, group: Group | None = None) -> Iterator[tuple[int, int, str]]:
         """Go through what has a state of its own, in a group or all: its scope, last entry and name."""
@@ -433,11 +434,10 @@ class Store:
     def _open(self, path: Path, model: str, *, synchronous: bool) -> None:
         check_writable(path)
         path = path.resolve()
-        self._journal = Journal(
-            path, model, synchronous=synchronous, first=lambda: take_over(self.streams, path)
-        )
+        first, in_rows = lambda: take_over(self.streams, path), self._in_rows
+        self._journal = Journal(path, model, synchronous=synchronous, first=first, in_rows=in_rows)
         try:
-            self._answered = Answered(self._journal)
+            self._answered = Answered(self._journal, by_kind=self._in_rows)
             self.n_series, self._last_id = self._journal.size, self._journal.last_id
             if self._linked:
                 self._series = dict(self._journal.names())
