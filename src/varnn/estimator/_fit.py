@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from varnn.data.categories import spelt_out
 from varnn.data.leaks import exact_leak, tell_leaks
@@ -27,6 +27,9 @@ from varnn.model.forecast import Forecaster
 from varnn.model.forecast.rows import columns_of, refuse_too_far
 from varnn.persistence import card
 
+if TYPE_CHECKING:  # importing it would import torch
+    from varnn.network.training import Trainer
+
 
 def fit_rows(
     estimator: Any,
@@ -37,8 +40,12 @@ def fit_rows(
     validation: Panel | None,
     on_epoch: Callable[[dict[str, float]], None] | None,
     stop: Event | None,
+    trainer: "Trainer | None" = None,
 ) -> tuple[Fitted, Forecaster | None]:
-    """Fit a model with an estimator's settings, which gets the names of the inputs."""
+    """Fit a model with an estimator's settings, which gets the names of the inputs.
+
+    Another trainer than the usual one may train members of many fits at once.
+    """
     check_settings(estimator.get_params(deep=False))
     check_fit_arguments(validation, on_epoch, stop)
     require("torch", extra="train", purpose="training")
@@ -72,6 +79,7 @@ def fit_rows(
             seed=seed_of(estimator.random_state),
             on_epoch=reporter(estimator.verbose, on_epoch),
             stop=stop,
+            trainer=trainer,
         )
     except KeyboardInterrupt:
         if stop is None or not stop.is_set():  # it is one

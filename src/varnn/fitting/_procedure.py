@@ -17,7 +17,7 @@ import numpy as np
 
 from varnn.data import allocator
 from varnn.data.panel import Panel
-from varnn.network.training import Epoch, Member, TrainConfig, Trained, train_members
+from varnn.network.training import Epoch, Member, TrainConfig, Trained, Trainer, train_members
 
 Model = TypeVar("Model")
 Train = Callable[[list[Member]], list[Trained]]
@@ -60,6 +60,7 @@ def fit_task(
     on_epoch: Callable[[Epoch], None] | None,
     stop: Event,
     in_part: bool = True,
+    trainer: Trainer = train_members,
 ) -> tuple[Model, list[Trained], dict[str, float]]:
     """Choose among a task's candidates, and train an ensemble of the best.
 
@@ -77,6 +78,8 @@ def fit_task(
         Ends training once it is set; KeyboardInterrupt if nothing is trained by then.
     in_part : bool, default=True
         Whether a model that was cut short is of use; if not, that is a KeyboardInterrupt, too.
+    trainer : callable, default=train_members
+        What trains members.
 
     Returns
     -------
@@ -86,7 +89,7 @@ def fit_task(
     """
     config, candidates = task.config, task.candidates()
     progress = Progress((len(candidates) + ensemble - 1) * config.epochs, on_epoch)
-    firsts = train_members([one.member(seed) for one in candidates], config, progress, stop)
+    firsts = trainer([one.member(seed) for one in candidates], config, progress, stop)
     best, errors = 0, [np.inf]
     if len(candidates) > 1:
         errors = task.errors(candidates, firsts)
@@ -95,7 +98,7 @@ def fit_task(
     if ensemble > 1 and not stop.is_set():
         others = [candidates[best].member(seed + index) for index in range(1, ensemble)]
         with suppress(KeyboardInterrupt):  # then the first one is all there is
-            members += [one for one in train_members(others, config, progress, stop) if one.history]
+            members += [one for one in trainer(others, config, progress, stop) if one.history]
         del others  # they hold the prepared rows
     if stop.is_set() and not in_part:
         raise KeyboardInterrupt
@@ -115,6 +118,7 @@ def refit_task(
     seed: int,
     on_epoch: Callable[[Epoch], None] | None,
     stop: Event,
+    trainer: Trainer = train_members,
 ) -> Model:
     """Train a model again on all rows, once everything is chosen; KeyboardInterrupt if it was cut short.
 
@@ -126,7 +130,7 @@ def refit_task(
     def train(members: list[Member]) -> list[Trained]:
         if stop.is_set():
             raise KeyboardInterrupt
-        trained = train_members(members, task.config, progress, stop)
+        trained = trainer(members, task.config, progress, stop)
         if stop.is_set():  # half of a training is worth less than what there is
             raise KeyboardInterrupt
         return trained

@@ -22,7 +22,7 @@ from varnn.model.floor import is_never_negative
 from varnn.model.forecast import Forecaster
 from varnn.model.peers import refuse_alone
 from varnn.model.training_record import TrainingRecord
-from varnn.network.training import Epoch, OwnEvent, Trained, one_thread
+from varnn.network.training import Epoch, OwnEvent, Trained, Trainer, one_thread, train_members
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +43,7 @@ def fit(
     seed: int = ...,
     on_epoch: OnEpoch | None = ...,
     stop: Event | None = ...,
+    trainer: Trainer | None = ...,
 ) -> tuple[Fitted, Forecaster | None]: ...
 
 
@@ -60,6 +61,7 @@ def fit(
     seed: int = ...,
     on_epoch: OnEpoch | None = ...,
     stop: Event | None = ...,
+    trainer: Trainer | None = ...,
 ) -> tuple[None, Forecaster]: ...
 
 
@@ -77,6 +79,7 @@ def fit(
     seed: int = 0,
     on_epoch: OnEpoch | None = None,
     stop: Event | None = None,
+    trainer: Trainer | None = None,
 ) -> tuple[Fitted | None, Forecaster | None]:
     """Fit a model of the next row, and one of the next H rows where the horizon is above 1.
 
@@ -102,6 +105,8 @@ def fit(
         Called after each epoch with its line of the history, and ``progress``, the share of all done.
     stop : Event, optional
         Cuts the fit short once it is set. If nothing is trained by then, KeyboardInterrupt is raised.
+    trainer : callable, optional
+        What trains members in place of `train_members`; it may train those of many fits at once.
 
     Returns
     -------
@@ -123,7 +128,9 @@ def fit(
     everything = training if rows is None else rows
     positive = is_never_negative(everything.target) if settings.positive == "auto" else settings.positive
     settings = replace(settings, positive=bool(positive))
-    stages = _Stages(on_epoch, stop, total=one_step * (1 + refit) + (horizon > 1) * (1 + refit))
+    stages = _Stages(
+        on_epoch, stop, trainer or train_members, total=one_step * (1 + refit) + (horizon > 1) * (1 + refit)
+    )
     fitted, forecaster = None, None
     if one_step:
         fitted = stages.one_step(settings, training, validation, everything, refit=refit, seed=seed)
@@ -151,7 +158,8 @@ def fit(
 class _Stages:
     """The stages of one fit: what they report, and what was left out when they were cut short."""
 
-    def __init__(self, on_epoch: OnEpoch | None, stop: Event | None, *, total: int) -> None:
+    def __init__(self, on_epoch: OnEpoch | None, stop: Event | None, trainer: Trainer, *, total: int) -> None:
+        self.trainer = trainer
         self.on_epoch, self.total, self.done = on_epoch, total, 0
         self.announce, self.stop = stop is None, OwnEvent(stop)  # whoever gave one says what is kept
         self.left_out: list[str] = []
@@ -177,7 +185,12 @@ class _Stages:
         """The model of the next row."""
         task = OneStep(settings, training, validation, rows, seed)
         fitted, members, errors = fit_task(
-            task, ensemble=settings.ensemble, seed=seed, on_epoch=self.next_report(), stop=self.stop
+            task,
+            ensemble=settings.ensemble,
+            seed=seed,
+            on_epoch=self.next_report(),
+            stop=self.stop,
+            trainer=self.trainer,
         )
         record = replace(
             fitted.training,
@@ -196,7 +209,14 @@ class _Stages:
                 epochs = record.best_epoch
                 again = self.next_report()
                 fitted = refit_task(
-                    task, fitted, rows, epochs=epochs, seed=seed, on_epoch=again, stop=self.stop
+                    task,
+                    fitted,
+                    rows,
+                    epochs=epochs,
+                    seed=seed,
+                    on_epoch=again,
+                    stop=self.stop,
+                    trainer=self.trainer,
                 )
                 fitted = replace(fitted, training=replace(record, refitted_on=len(rows)))
             except KeyboardInterrupt:
@@ -215,13 +235,21 @@ class _Stages:
             on_epoch=self.next_report(),
             stop=self.stop,
             in_part=False,
+            trainer=self.trainer,
         )
         if refit:
             with suppress(KeyboardInterrupt):
                 epochs = [one.best_epoch for one in members]
                 again = self.next_report()
                 return refit_task(
-                    task, forecaster, rows, epochs=epochs, seed=seed, on_epoch=again, stop=self.stop
+                    task,
+                    forecaster,
+                    rows,
+                    epochs=epochs,
+                    seed=seed,
+                    on_epoch=again,
+                    stop=self.stop,
+                    trainer=self.trainer,
                 )
             self.stop.set()
             self.left_out.append("what looks ahead not trained again on all rows")

@@ -8,7 +8,7 @@ machine gives one result.
 
 from varnn.network.training.config import Schedule, TrainConfig, pick_device
 from varnn.network.training.loop import train, train_together
-from varnn.network.training.members import Member, train_members
+from varnn.network.training.members import Member, Trainer, train_members
 from varnn.network.training.record import Ahead, Epoch, Trained
 from varnn.network.training.stopping import OwnEvent
 from varnn.network.training.threads import one_thread
@@ -22,6 +22,7 @@ __all__ = [
     "Schedule",
     "TrainConfig",
     "Trained",
+    "Trainer",
     "error_on_rows",
     "one_thread",
     "pick_device",

@@ -34,6 +34,11 @@ class Member:
     stop_after: int | None = None
 
 
+Trainer = Callable[
+    [Sequence[Member], TrainConfig, Callable[[int, Epoch], None] | None, Event | None], list[Trained]
+]  # what trains members: train_members here, or another that trains them elsewhere
+
+
 def train_members(
     members: Sequence[Member],
     config: TrainConfig,
