@@ -1,0 +1,1 @@
+"""A function and many jobs -> their results: on the cores of this machine, or on a Ray cluster."""

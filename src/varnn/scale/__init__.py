@@ -1,0 +1,1 @@
+"""Many models, many rows, many machines: what outgrows one fit and one process."""
