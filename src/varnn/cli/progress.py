@@ -66,6 +66,18 @@ def fits_bar(total: int) -> "Iterator[Callable[[Score], None]]":
         yield on_score
 
 
+@contextmanager
+def backtest_bar() -> "Iterator[Callable[[int, int], None]]":
+    """Show fits of a backtest done, and the time left; gives the function to call after each fit."""
+    with counting_bar() as progress:
+        task = progress.add_task("fitting", total=None)
+
+        def on_fit(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield on_fit
+
+
 def counting_bar() -> "Progress":
     """Make a bar that counts what is done, with the time left and the latest in words."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
