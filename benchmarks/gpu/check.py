@@ -130,7 +130,8 @@ def later_steps() -> Iterator[Checked]:
             pairs |= {"mean": (MEAN, block.adam._mean), "square": (SQUARE, block.adam._square)}
             for part, (row, expected) in pairs.items():
                 yield Checked(f"{part} after 6 steps, {what}", _apart(state[row], expected.numpy()), LATER)
-            yield Checked(f"kept after 6 steps, {what}", _apart(state[BEST], state[AVERAGE]), 0.0)
+            kept = state[AVERAGE if config.weight_ema else WEIGHTS]
+            yield Checked(f"kept after 6 steps, {what}", _apart(state[BEST], kept), 0.0)
 
 
 def _states(jobs: Sequence[TrainingJob]) -> tuple[FloatArray, FloatArray]:

@@ -58,7 +58,7 @@ class Launch:
         self._seen = [0] * len(jobs)
         self._seconds: list[list[float]] = [[] for _ in jobs]
         self._stream = _cuda.Stream(device)
-        self._ended = _cuda.Event()
+        self._start, self._ended = (_cuda.Event(enable_timing=True) for _ in range(2))
         with torch.cuda.device(device), torch.cuda.stream(self._stream):
             drawn = torch.from_numpy(np.stack([job.weights for job in jobs])).to(device)
             self.state = torch.zeros(len(jobs), STATES, drawn.shape[1], device=device)
@@ -70,6 +70,7 @@ class Launch:
             self._rows.copy_(torch.from_numpy(rows.joined()))
             self._stream.synchronize()  # what was copied from may go now
             self._began = [time.perf_counter()] * len(jobs)
+            self._start.record(self._stream)
             kernel.launch(self._members.data_ptr(), len(jobs), self._stream.cuda_stream)
             self._ended.record(self._stream)
 
@@ -128,6 +129,10 @@ class Launch:
     def wait(self) -> None:
         """Wait until the GPU has ended, however it ended."""
         self._ended.synchronize()
+
+    def gpu_seconds(self) -> float:
+        """Seconds that the GPU took, once all has ended."""
+        return float(self._start.elapsed_time(self._ended)) / 1000
 
     def results(self) -> Iterator[JobResult]:
         """What came of each job, once all has ended."""
