@@ -22,8 +22,7 @@ from varnn.network.engines.cuda.launch import Launch, arrays_of
 from varnn.network.engines.registry import CUDA
 from varnn.network.handled import ANY, HandledCells
 from varnn.network.training.config import TrainConfig, pick_device
-from varnn.network.training.members import Member
-from varnn.network.training.record import Epoch, Trained
+from varnn.network.training.record import Epoch, Member, Trained
 from varnn.network.training.validation import validation_ends
 
 CELLS = HandledCells(
