@@ -80,11 +80,11 @@ def _trained(
     allocator.release()  # of whatever prepared the rows
     with one_thread():
         if config.engine == CUDA or (config.engine == "auto" and config.device != "cpu"):
-            from varnn.network.engines.cuda import training as cuda  # parts of this package are its own
+            from varnn.network.engines.cuda import limits, training  # they import parts of this package
 
-            refusal = cuda.refusal(members, config)
+            refusal = limits.refusal(members, config)
             if refusal is None:
-                return cuda.train_by_jobs(members, config, on_epoch, stop)
+                return training.train_by_jobs(members, config, on_epoch, stop)
             if config.engine == CUDA:
                 raise refusal
         if pick_device(config.device).type != "cpu":
