@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.gpu import check, checks, kinks, made, speed
+from benchmarks.gpu import check, checks, kinks, made, page, speed
 from benchmarks.gpu.batched import BatchedGraph
 from benchmarks.gpu.checks import Checked
 from benchmarks.gpu.stand_in import StandIn, run_as_kernel, train_as_kernel
+from benchmarks.record import read
+from varnn.errors import DataError
 from varnn.network.cell import VARIANTS, Architecture
 from varnn.network.engines.cuda import training as cuda
 from varnn.network.engines.cuda.job import JobResult, TrainingJob
@@ -152,6 +154,18 @@ def test_two_cores_make_the_steps_they_are_said_to_make(monkeypatch: pytest.Monk
     ours(0)
     assert lengths == [speed.CPU_EPOCHS]
     assert ours.config.device == "cpu"
+
+
+def test_the_page_shows_the_committed_figures() -> None:
+    text = page.PAGE.read_text()
+    saved = read(Path(__file__).parents[2] / "benchmarks" / "results" / "gpu.json")
+    assert page.put(text, page.figures(saved)) == text, (
+        "run: python -m benchmarks.gpu.page benchmarks/results/gpu.json"
+    )
+    kernel = [row for one in saved.measured for row in one.rows if row["contender"] == speed.KERNEL]
+    assert all(f"| {row['model-steps/s']:,.0f} |" in text for row in kernel)
+    with pytest.raises(DataError, match="must have the lines"):
+        page.put("a page without them", "figures")
 
 
 def test_results_are_those_of_the_weights_kept() -> None:
