@@ -20,7 +20,7 @@ import torch
 from benchmarks.cost.house import APPLIANCES_ROWS, rows_like_appliances
 from benchmarks.gpu import made
 from benchmarks.gpu.batched import BatchedGraph
-from benchmarks.gpu.check import why_not
+from benchmarks.gpu.checks import why_not
 from benchmarks.record import Measured, Row, save, shown, significant
 from benchmarks.speed.rounds import Contender, Timing, interleave
 from varnn.estimator.regressor import VARNNRegressor
