@@ -64,6 +64,11 @@ def write(
     forecaster : Forecaster or None, default=None
         What forecasts several rows ahead; None where nothing does.
     """
+    write_atomically(path, packed(fitted, settings, forecaster, f"the model for {str(path)!r}"))
+
+
+def packed(fitted: Fitted, settings: Mapping[str, Any], forecaster: Forecaster | None, what: str) -> bytes:
+    """What a file of a model holds, byte for byte; ``what`` names the model in errors."""
     tensors, facts = disassemble(fitted)
     header = {
         "format": FORMAT,
@@ -76,10 +81,9 @@ def write(
         more, header["forecaster"] = disassemble_forecaster(forecaster)
         tensors |= {f"{_FORECASTER}{name}": array for name, array in more.items()}
     # A file that nobody could read is better refused now, while the model is at hand.
-    what = f"the model for {str(path)!r}"
     check_model(tensors, json.loads(json.dumps(header)), what)
     _check_parts(fitted, forecaster, what)
-    write_atomically(path, to_bytes(tensors, header))
+    return to_bytes(tensors, header)
 
 
 def read(path: str | Path) -> Contents:
@@ -87,8 +91,12 @@ def read(path: str | Path) -> Contents:
     place = Path(path)
     if not place.is_file():
         raise ModelFileError(f"there is no model file {str(path)!r}. Check the path.")
-    what = repr(str(path))
-    tensors, header = from_bytes(place.read_bytes(), what)
+    return unpacked(place.read_bytes(), repr(str(path)))
+
+
+def unpacked(blob: bytes, what: str) -> Contents:
+    """Undo :func:`packed`; ``what`` names the source in errors."""
+    tensors, header = from_bytes(blob, what)
     if header["format"] < _ERROR_SCALE_SINCE:
         header["spread"] = None
     check_model(tensors, header, what)
