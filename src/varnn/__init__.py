@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from varnn import baselines, datasets, evaluation
     from varnn.data.panel import Panel
     from varnn.estimator.details import Details
-    from varnn.estimator.loading import load
     from varnn.estimator.regressor import VARNNRegressor
+    from varnn.scale.loading import load
     from varnn.streaming.stream import Stream
 
 __version__ = "0.1.0"
@@ -25,7 +25,7 @@ _HOME = {
     "Panel": "varnn.data.panel",
     "Stream": "varnn.streaming.stream",
     "VARNNRegressor": "varnn.estimator.regressor",
-    "load": "varnn.estimator.loading",
+    "load": "varnn.scale.loading",
 }
 
 

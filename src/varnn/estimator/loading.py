@@ -9,20 +9,7 @@ from varnn.persistence import model_file
 
 
 def load(path: str | Path) -> VARNNRegressor:
-    """Read a model written by :meth:`VARNNRegressor.save`; torch is not needed to predict with it.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> import varnn
-    >>> X = np.random.default_rng(0).normal(size=(60, 2))
-    >>> model = varnn.VARNNRegressor(epochs=1, hidden_size=4).fit(X, X[:, 0])
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "house.varnn")
-    >>> model.save(path)
-    >>> bool((varnn.load(path).predict(X, X[:, 0]) == model.predict(X, X[:, 0])).all())
-    True
-    """
+    """Read a model written by :meth:`VARNNRegressor.save`; torch is not needed to predict with it."""
     return _estimator(model_file.read(path), path)
 
 
