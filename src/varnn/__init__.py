@@ -8,6 +8,8 @@ when the estimator is first used, torch when it first trains.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from varnn._version import VERSION
+
 if TYPE_CHECKING:
     from varnn import baselines, datasets, evaluation
     from varnn.data.panel import Panel
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from varnn.scale.loading import load
     from varnn.streaming.stream import Stream
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = ["Details", "Panel", "Stream", "VARNNRegressor", "baselines", "datasets", "evaluation", "load"]
 

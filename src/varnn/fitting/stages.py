@@ -145,15 +145,15 @@ def fit(
                     raise
                 stages.stop.set()
                 stages.left_out.append("looks one row ahead only")
-        if fitted is not None:
-            if forecaster is not None:
-                # Where inputs are missing from a series' first row on, both have the same in their place, as a
-                # stream fills them once.
-                pipeline = replace(forecaster.network.pipeline, initial_inputs=fitted.pipeline.initial_inputs)
-                forecaster = replace(forecaster, network=replace(forecaster.network, pipeline=pipeline))
-                kept = max(fitted.reach, forecaster.rows_kept)
-                fitted = replace(fitted, last_rows=last_rows_of(everything, fitted.pipeline, kept))
-            fitted = stages.recorded(fitted)
+    if fitted is not None:
+        if forecaster is not None:
+            # Where inputs are missing from a series' first row on, both have the same in their place, as a
+            # stream fills them once.
+            pipeline = replace(forecaster.network.pipeline, initial_inputs=fitted.pipeline.initial_inputs)
+            forecaster = replace(forecaster, network=replace(forecaster.network, pipeline=pipeline))
+            kept = max(fitted.reach, forecaster.rows_kept)
+            fitted = replace(fitted, last_rows=last_rows_of(everything, fitted.pipeline, kept))
+        fitted = stages.recorded(fitted)
     return fitted, forecaster
 
 

@@ -9,7 +9,6 @@ noticed.
 import hashlib
 import json
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from varnn._version import VERSION
 from varnn.data.files import write_atomically
 from varnn.data.rules import shown
 from varnn.errors import DataError, ModelFileError
@@ -72,7 +72,7 @@ def packed(fitted: Fitted, settings: Mapping[str, Any], forecaster: Forecaster |
     tensors, facts = disassemble(fitted)
     header = {
         "format": FORMAT,
-        "library": version("varnn"),
+        "library": VERSION,
         "card": card(fitted, settings, 1 if forecaster is None else forecaster.horizon),
         "settings": dict(settings),
         **facts,
@@ -147,7 +147,7 @@ def from_bytes(blob: bytes, what: str) -> tuple[Tensors, dict[str, Any]]:
         ) from None
     if not isinstance(found, int) or isinstance(found, bool) or not 1 <= found <= FORMAT:
         raise ModelFileError(
-            f"{what} has format {shown(found)}; this version ({version('varnn')}) reads up to {FORMAT}. "
+            f"{what} has format {shown(found)}; this version ({VERSION}) reads up to {FORMAT}. "
             "Upgrade with: pip install --upgrade varnn"
         )
     try:

@@ -107,7 +107,8 @@ class FileShelf:
             return (self._index.parent / file).read_bytes()
         except OSError as error:
             raise ModelFileError(
-                f"the model of series {name!r} cannot be read from {file!r} in {self.place}: {error.strerror}."
+                f"the model of series {name!r} cannot be read from {file!r} in {self.place}: "
+                f"{error.strerror}."
             ) from None
 
     def reason(self, name: str) -> str | None:
@@ -136,7 +137,9 @@ class FileShelf:
         counted = (
             "SELECT settings, count(*) AS models FROM entries WHERE checksum IS NOT NULL GROUP BY settings"
         )
-        query = f"SELECT text, models FROM settings JOIN ({counted}) ON settings = id ORDER BY models DESC, id"
+        query = (
+            f"SELECT text, models FROM settings JOIN ({counted}) ON settings = id ORDER BY models DESC, id"
+        )
         return [(str(text), int(models)) for text, models in self._all(query)]
 
     def _one(self, query: str, *values: Any) -> Any:
@@ -162,8 +165,8 @@ class FileShelf:
             raise ModelFileError(f"{self.place} cannot be read: {error}. Try again.") from None
         except sqlite3.DatabaseError as error:
             raise ModelFileError(
-                f"{self.place} is damaged, or no file of many models: {error}. Restore it from a copy; models "
-                "that can still be read can be exported one by one."
+                f"{self.place} is damaged, or no file of many models: {error}. Restore it from a copy; "
+                "models that can still be read can be exported one by one."
             ) from None
 
     @contextmanager
@@ -253,7 +256,8 @@ class FileShelfWriter(FileShelf):
             file = self._file_for(database, one.name, number)
             write_atomically(self._folder / file, one.blob)
         database.execute(
-            "UPDATE entries SET fingerprint = ?, settings = ?, checksum = ?, file = ?, reason = NULL WHERE id = ?",
+            "UPDATE entries SET fingerprint = ?, settings = ?, checksum = ?, file = ?, reason = NULL "
+            "WHERE id = ?",
             (one.fingerprint, row[0], checksum(one.blob), file, number),
         )
         facts = json.dumps(one.facts, allow_nan=False)
@@ -324,8 +328,8 @@ def _refuse_others(path: Path, *, in_folder: bool) -> None:
     if in_folder:
         if path.exists() and not path.is_dir():
             raise OutputError(
-                f"{str(path)!r} cannot hold many models: it is a file, and its name does not end in {SUFFIX}. "
-                f"Name a folder, or a file that ends in {SUFFIX}."
+                f"{str(path)!r} cannot hold many models: it is a file, and its name does not end in "
+                f"{SUFFIX}. Name a folder, or a file that ends in {SUFFIX}."
             )
         if path.is_dir() and not (path / INDEX).exists() and any(path.iterdir()):
             raise OutputError(
@@ -333,5 +337,5 @@ def _refuse_others(path: Path, *, in_folder: bool) -> None:
             )
     elif path.is_dir():
         raise OutputError(
-            f"{str(path)!r} cannot be written: it is a folder. A folder of models has a name without {SUFFIX}."
+            f"{str(path)!r} cannot be written: it is a folder. Folders of models have names without {SUFFIX}."
         )

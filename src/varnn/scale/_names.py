@@ -8,7 +8,13 @@ _LONGEST = 180  # characters of a name of a file; systems allow 255 bytes, its e
 _NOTHING = "%"  # stands for the empty name: a % of a name is written %25
 _CUT = "%~"  # before the hash of a name that is too long to be written out
 # Names that Windows keeps for devices, whatever their ending.
-_DEVICES = {"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(10))}
+_DEVICES = {
+    "CON",
+    "PRN",
+    "AUX",
+    "NUL",
+    *(f"{port}{number}" for port in ("COM", "LPT") for number in range(10)),
+}
 
 
 def file_of(name: str, taken: bool = False) -> str:

@@ -16,7 +16,7 @@ from varnn.estimator._fit import fit_rows
 from varnn.estimator.input import take_names
 from varnn.estimator.loading import to_bytes
 from varnn.estimator.regressor import VARNNRegressor
-from varnn.jobs.run import Failure
+from varnn.jobs import Failure
 from varnn.scale._trainings import Door
 
 if TYPE_CHECKING:  # importing it would import torch

@@ -14,6 +14,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Client, Connection, Listener
 from threading import Event
 from types import TracebackType
@@ -103,10 +104,8 @@ class Trainings:
 
     def _wake(self) -> None:
         """Let the thread that waits for connections see that there will be none."""
-        try:
+        with suppress(OSError, EOFError):
             Client(self.door.address, authkey=self.door.key).close()
-        except (OSError, EOFError):
-            pass
 
     def _begin(self, work: Callable[..., None], *arguments: Any) -> None:
         thread = threading.Thread(target=work, args=arguments, daemon=True)
@@ -128,10 +127,9 @@ class Trainings:
     def _serve(self, connection: Connection) -> None:
         """Answer one thread of one worker, until it goes; that it died is its own affair."""
         try:
-            while not self._stop.is_set():
-                connection.send(self._answer(connection.recv()))
-        except (OSError, EOFError):
-            pass
+            with suppress(OSError, EOFError):
+                while not self._stop.is_set():
+                    connection.send(self._answer(connection.recv()))
         finally:
             with self._lock:
                 self._connections.discard(connection)
@@ -143,7 +141,9 @@ class Trainings:
         except Refused as refused:
             return _REFUSED, str(refused)
         except Exception as error:
-            return _FAILED, f"{error}" if isinstance(error, TrainingError) else f"{type(error).__name__}: {error}"
+            return _FAILED, f"{error}" if isinstance(
+                error, TrainingError
+            ) else f"{type(error).__name__}: {error}"
 
 
 class _Remote:

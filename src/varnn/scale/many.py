@@ -14,7 +14,7 @@ from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.estimator._settings import check_settings
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.jobs import cores
-from varnn.jobs.run import Failure, run
+from varnn.jobs import Failure, run
 from varnn.scale import _gpu
 from varnn.scale._file_shelf import FileShelf, FileShelfWriter
 from varnn.scale._fingerprints import fingerprint, settings_of
@@ -169,10 +169,11 @@ def _listed(
     if regressor is not None:
         raise ConfigError("with a mapping each model has its own settings: leave out `regressor`.")
     listed, known = [], dict[int, str]()
-    for name, pair in rows.items():
+    given: Mapping[Any, Any] = rows
+    for name, pair in given.items():
         if not isinstance(name, str):
             raise DataError(f"names of models must be texts; got {shown(name)}.")
-        if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], Panel)):
+        if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], Panel):
             raise DataError(f"{name!r} must come with (Panel, VARNNRegressor); got {shown(pair)}.")
         panel, own = pair
         if id(own) not in known:
@@ -212,7 +213,9 @@ class _Work:
     def _not_kept(self, series: list[_Series]) -> list[_Series]:
         """Series that have no model of these rows and settings; says why some are fitted again."""
         kept = self.shelf.fingerprints()
-        changed = [one.name for one in series if kept.get(one.name) not in (None, self.fingerprints[one.name])]
+        changed = [
+            one.name for one in series if kept.get(one.name) not in (None, self.fingerprints[one.name])
+        ]
         same = [one.name for one in series if kept.get(one.name) == self.fingerprints[one.name]]
         damaged = [name for name in same if not self._is_whole(name)]
         if changed:
@@ -253,7 +256,9 @@ class _Work:
                 else:  # of several under way in one worker one may be at fault
                     again += jobs.of(index)
             alone = _Jobs(again, 1)
-            for index, outcomes, failure in self._run(alone, shared._replace(at_once=1), workers, cluster, stop):
+            for index, outcomes, failure in self._run(
+                alone, shared._replace(at_once=1), workers, cluster, stop
+            ):
                 if failure is not None:
                     outcomes = [failed(one.name, failure, is_ours=False) for one in alone.of(index)]
                 self._keep(outcomes)

@@ -11,6 +11,7 @@ import numpy as np
 from varnn._types import DoubleArray
 from varnn.data.files import write_atomically
 from varnn.data.panel import Panel
+from varnn.data.rules import shown
 from varnn.errors import DataError, ModelFileError, nearest
 from varnn.estimator.loading import from_bytes
 from varnn.estimator.regressor import VARNNRegressor
@@ -80,6 +81,8 @@ class Models(Mapping[str, VARNNRegressor]):
 
     def __getitem__(self, name: str) -> VARNNRegressor:
         """Read the model of a series."""
+        if not isinstance(name, str):
+            raise NoModelError(f"names of models are texts; got {shown(name)}.")
         return from_bytes(self._bytes(name), self._called(name))
 
     def __iter__(self) -> Iterator[str]:
@@ -181,7 +184,7 @@ class Models(Mapping[str, VARNNRegressor]):
         )
 
     def _bytes(self, name: str) -> bytes:
-        blob = self._shelf.get(name) if isinstance(name, str) else None
+        blob = self._shelf.get(name)
         if blob is None:
             raise self._none(name)
         return blob
@@ -189,11 +192,13 @@ class Models(Mapping[str, VARNNRegressor]):
     def _called(self, name: str) -> str:
         return f"the model of series {name!r} in {self._shelf.place}"
 
-    def _none(self, name: object) -> NoModelError:
+    def _none(self, name: str) -> NoModelError:
         """Say why there is no model."""
-        if isinstance(name, str) and (reason := self._shelf.reason(name)):
-            return NoModelError(f"series {name!r} has no model in {self._shelf.place}, as it failed: {reason}")
-        hint = nearest(str(name), self._shelf.names()) if len(self) <= _MOST_COMPARED else "Check the name."
+        if reason := self._shelf.reason(name):
+            return NoModelError(
+                f"series {name!r} has no model in {self._shelf.place}, as it failed: {reason}"
+            )
+        hint = nearest(name, self._shelf.names()) if len(self) <= _MOST_COMPARED else "Check the name."
         return NoModelError(f"there is no model of series {name!r} in {self._shelf.place}. {hint}")
 
 
