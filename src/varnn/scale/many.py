@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, overload
 from varnn.data.panel import Panel
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError, ModelFileError
+from varnn.estimator._fit import warm_up_for
 from varnn.estimator._settings import check_settings
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.jobs import cores
@@ -242,6 +243,8 @@ class _Work:
         with ExitStack() as opened:
             shared, each = Shared(None), 1
             regressors = {id(one.regressor): one.regressor for one in self.left}.values()
+            for one in regressors:  # in a process of this one: those of workers would end with them
+                warm_up_for(one)
             count = cores.usable() if workers is None else workers
             if cluster is None and (trainings := _gpu.trainings(regressors)) is not None:
                 shared = Shared(opened.enter_context(trainings).door, _gpu.AT_ONCE)
