@@ -79,12 +79,7 @@ def handles(member: Member, config: TrainConfig) -> bool:
 
 def reasons(member: Member, config: TrainConfig) -> list[str]:
     """List what of a member, of its settings or of this machine the kernel does not handle, in words."""
-    found = CELLS.unhandled(member.architecture)
-    weights = count_weights(member.architecture)
-    if weights > MOST_WEIGHTS:
-        found.append(f"{weights:,} weights (only up to {MOST_WEIGHTS:,})")
-    if member.ahead is not None:
-        found.append("targets ahead (only the next row)")
+    found = reasons_anywhere(member, config)
     device = _device(config)
     if isinstance(device, str):
         return [*found, device]
@@ -94,6 +89,19 @@ def reasons(member: Member, config: TrainConfig) -> list[str]:
             kernel_for(Shape.of(member.architecture, config), config.batch_size, device)
         except UnavailableError as error:
             found.append(f"this shape ({error})")
+    return found
+
+
+def reasons_anywhere(member: Member, config: TrainConfig) -> list[str]:
+    """List what of a member the kernel handles on no machine; no GPU is looked at."""
+    found = CELLS.unhandled(member.architecture)
+    weights = count_weights(member.architecture)
+    if weights > MOST_WEIGHTS:
+        found.append(f"{weights:,} weights (only up to {MOST_WEIGHTS:,})")
+    if member.ahead is not None:
+        found.append("targets ahead (only the next row)")
+    if member.validation is not None and len(validation_ends(member.validation, config)) == 0:
+        found.append(f"validation rows too few for a window of {config.window}")
     return found
 
 
@@ -122,8 +130,6 @@ def _device(config: TrainConfig) -> int | str:
 def _reasons_of_rows(member: Member, config: TrainConfig, device: int) -> list[str]:
     found = []
     panels = [one for one in (member.training, member.validation) if one is not None]
-    if member.validation is not None and len(validation_ends(member.validation, config)) == 0:
-        found.append(f"validation rows too few for a window of {config.window}")
     epochs = min(member.stop_after or config.epochs, config.epochs)
     windows = epochs * (len(member.training) // config.loss_rows + member.training.n_series)
     if max(windows, *map(len, panels)) > _MOST_NUMBERS:
@@ -205,12 +211,10 @@ def _run(
 
 def _numbered(
     on_epoch: Callable[[int, Epoch], None] | None, indices: list[int]
-) -> Callable[[int, Epoch], None]:
-    def told(index: int, line: Epoch) -> None:
-        if on_epoch is not None:
-            on_epoch(indices[index], line)
-
-    return told
+) -> Callable[[int, Epoch], None] | None:
+    if on_epoch is None:
+        return None
+    return lambda index, line: on_epoch(indices[index], line)
 
 
 def _watch(launches: Sequence[Launch], stop: Event | None) -> None:
