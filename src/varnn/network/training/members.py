@@ -1,6 +1,5 @@
 """Several networks, side by side on the CPU and as one batch on a GPU."""
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import Any
 
 from varnn.data import allocator
 from varnn.data.panel import Panel
+from varnn.jobs import cores
 from varnn.network.cell import Architecture
 from varnn.network.engines.registry import batches_members
 from varnn.network.training.config import TrainConfig, pick_device
@@ -103,7 +103,7 @@ def _trained(
             return [run(index) for index in range(len(members))]
         if len(members) == 1:
             return [run(0)]
-        with ThreadPoolExecutor(min(len(members), os.cpu_count() or 1)) as pool:
+        with ThreadPoolExecutor(min(len(members), cores.usable())) as pool:
             futures = [pool.submit(run, index) for index in range(len(members))]
             try:
                 return [future.result() for future in futures]
