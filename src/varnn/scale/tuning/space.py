@@ -182,6 +182,31 @@ def default_space(model: VARNNRegressor) -> dict[str, Sequence[Any]]:
     return space
 
 
+def read_space(text: str) -> dict[str, Any]:
+    """A space written as JSON: a list of values, or an object with low and high.
+
+    Examples
+    --------
+    >>> read_space('{"window": {"low": 6, "high": 48}, "variant": ["RM", "ARM+AM"]}')
+    {'window': (6, 48), 'variant': ['RM', 'ARM+AM']}
+    """
+    expected = 'space must be JSON such as {"window": {"low": 6, "high": 48}, "variant": ["RM", "ARM+AM"]}'
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{expected}; got {shown(text)}, which is none: {error}.") from None
+    if not isinstance(given, dict):
+        raise ConfigError(f"{expected}; got {shown(text)}.")
+    space: dict[str, Any] = {}
+    for name, values in given.items():
+        if isinstance(values, dict):
+            if set(values) != {"low", "high"}:
+                raise ConfigError(f"{expected}; of {name!r} it gives {shown(values)}.")
+            values = values["low"], values["high"]
+        space[name] = values
+    return space
+
+
 def _known(name: Any, own: Mapping[str, Any]) -> str:
     """Full name of a setting; others are refused."""
     full = f"details__{name}" if name in NAMES else name

@@ -152,7 +152,10 @@ class Study:
     def note_finals(self, ratios: Mapping[int, float]) -> None:
         """Keep what the best trials came to when they were measured again."""
         with self._silence():
-            self.study.set_user_attr(FINALS, {str(number): ratio for number, ratio in ratios.items()})
+            default = {
+                str(one.number): 1.0 for one in self._trials("COMPLETE") if one.user_attrs.get("default")
+            }
+            self.study.set_user_attr(FINALS, default | {str(one): ratio for one, ratio in ratios.items()})
 
     def table(self) -> list[dict[str, Any]]:
         """One line for each trial, in their order."""
