@@ -49,14 +49,15 @@ def page(tuner: VARNNTuner, title: str) -> Report:
     report.add_figure(
         "Trials",
         course(lines),
-        "Squared error of each trial over the default's, a mean over origins, and the best so far. With one "
-        "member each, chance has its part in it; these rows chose, so the best of them is optimistic.",
+        "Squared error of each trial over the default's, a mean over origins, and the best so far. "
+        "Triangles were given up, some at the first origin, where others stood better. With one member each, "
+        "chance has its part in it; these rows chose, so the best of them is optimistic.",
     )
     best = sorted((one for one in lines if one["ended"] == "through"), key=_by_ratio)[:SHOWN]
     report.add_table(
         "The best trials",
-        ["trial", "one member", "all members", *_names(best)],
-        [_trial_row(one, _names(best)) for one in best],
+        ["trial", "one member", "all members", "settings"],
+        [_trial_row(one) for one in best],
         note="Error over the default's on the validation rows of all origins: with one member, as every "
         "trial, and with all, as the best few were measured again.",
         strong=0,
@@ -65,8 +66,8 @@ def page(tuner: VARNNTuner, title: str) -> Report:
         report.add_figure(
             "What decided",
             importances(tuner.importances_),
-            "Share of each setting in telling good trials from others, by PED-ANOVA. With some tens of "
-            "trials it is a rough guide.",
+            "Share of each setting in how the trials that were measured to the end differ, by functional "
+            "analysis of variance. With some tens of trials it is a rough guide.",
         )
     failed = [one for one in lines if one["ended"] == "failed"]
     if failed:
@@ -134,18 +135,14 @@ def _test_rows(verdict: Verdict) -> list[list[str]]:
     return rows
 
 
-def _names(best: Sequence[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(_short(name) for one in best for name in one["settings"]))
-
-
-def _trial_row(line: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    settings = {_short(name): value for name, value in line["settings"].items()}
+def _trial_row(line: Mapping[str, Any]) -> list[str]:
     final = line["final_ratio"]
+    settings = (f"{_short(name)} {_written(value)}" for name, value in line["settings"].items())
     return [
-        f"{line['trial']} (default)" if line["default"] else str(line["trial"]),
+        str(line["trial"]),
         f"{line['ratio']:.4f}",
         "" if final is None else f"{final:.4f}",
-        *(_written(settings[name]) if name in settings else "as given" for name in names),
+        "the default" if line["default"] else ", ".join(settings),
     ]
 
 

@@ -147,7 +147,10 @@ class Study:
         better = [
             one for one in self._trials("COMPLETE") if not one.user_attrs.get("default") and one.value < 1
         ]
-        return sorted(better, key=lambda one: float(one.value))[:count]
+        found: dict[str, Any] = {}  # settings may have been tried twice
+        for one in sorted(better, key=lambda one: float(one.value)):
+            found.setdefault(json.dumps(one.params, sort_keys=True, default=str), one)
+        return list(found.values())[:count]
 
     def note_finals(self, ratios: Mapping[int, float]) -> None:
         """Keep what the best trials came to when they were measured again."""
@@ -182,11 +185,20 @@ class Study:
         return lines
 
     def importances(self) -> dict[str, float]:
-        """How much each setting decided of what trials came to; empty where they are too few to say."""
+        """Share of each setting in how trials differ, by functional analysis of variance.
+
+        Empty where trials that went through are too few to say.
+
+        References
+        ----------
+        F. Hutter, H. Hoos and K. Leyton-Brown, "An efficient approach for assessing hyperparameter
+        importance", ICML 2014.
+        """
         if len(self._trials("COMPLETE")) < RANDOM:
             return {}
         with self._silence():
-            found = self.optuna.importance.get_param_importances(self.study)
+            evaluator = self.optuna.importance.FanovaImportanceEvaluator(seed=0)
+            found = self.optuna.importance.get_param_importances(self.study, evaluator=evaluator)
         return {name: float(value) for name, value in found.items()}
 
     def _trials(self, *states: str) -> list[Any]:

@@ -14,10 +14,13 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from varnn.data.panel import Panel
+from varnn.data.preparation import split_in_time
 from varnn.data.rules import Rule, number, optional, shown, whole
 from varnn.errors import ConfigError, require
+from varnn.estimator._settings import check_settings
 from varnn.estimator.input import RowSeries, latest_rows, panel_of, seed_of, take_names
 from varnn.estimator.regressor import VARNNRegressor
+from varnn.model.forecast.rows import refuse_too_far
 from varnn.scale.tuning.rows import Rows, fingerprint
 from varnn.scale.tuning.search import OnStep, Step, Workers, finals, search, tested
 from varnn.scale.tuning.space import Space
@@ -100,7 +103,7 @@ class VARNNTuner(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit
     study_ : optuna.Study
         The study, for Optuna's own tools.
     importances_ : dict
-        How much each setting decided, by PED-ANOVA; empty where trials are too few to say.
+        Share of each setting in how trials differ, by fANOVA; empty where trials are too few to say.
 
     References
     ----------
@@ -165,12 +168,14 @@ class VARNNTuner(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit
             require(package, extra=extra, purpose="tuning")
         report = on_step or (lambda _: None)
         model = clone(self.model) if self.model is not None else VARNNRegressor()
+        check_settings(model.get_params(deep=False))  # of which trials do not use all
         model.set_params(random_state=seed_of(model.random_state))  # one for all trials
         space = Space(model, self.space)
         draft = copy(model)
         panel = latest_rows(
             panel_of(draft, X, y, series, fitting=True), model.get_params()["details__max_rows"]
         )
+        _refuse_too_far(panel, model)
         common = Common(model, Rows.cut(panel, self.origins, self.test_fraction), space.by_epoch)
         where = Workers(self.workers, self.cluster)
         path = None if self.study is None else Path(self.study)
@@ -278,3 +283,9 @@ class VARNNTuner(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _refuse_too_far(panel: Panel, model: VARNNRegressor) -> None:
+    """Refuse a horizon that the last fit could not learn: trials look at the next row alone."""
+    held_out = model.validation_fraction
+    refuse_too_far(split_in_time(panel, 1 - held_out, held_out)[0], model.horizon, held_out)

@@ -127,7 +127,8 @@ def compared(tuned: Sequence[DoubleArray], default: Sequence[DoubleArray]) -> Di
     """Difference of two models that were trained from the same seeds, in pairs of a seed.
 
     The tests take trainings of one model against one line of losses: that line is the mean of the default's,
-    and each training of the tuned model is put beside it as it stood beside the default's of its own seed.
+    and each training of the tuned model is put beside it in the ratio in which it stood to the default's of
+    its own seed. So the spread of these ratios is what counts as chance of seeds.
 
     Examples
     --------
@@ -137,7 +138,11 @@ def compared(tuned: Sequence[DoubleArray], default: Sequence[DoubleArray]) -> Di
     (-0.1, True)
     """
     mean = np.mean(default, axis=0)
-    return difference(np.asarray(tuned) - np.asarray(default) + mean, mean)
+    if np.array_equal(tuned, default):  # rounding is no difference
+        return difference(mean, mean)
+    own = np.mean(default, axis=1, keepdims=True)
+    scale = np.divide(mean.mean(), own, out=np.ones_like(own), where=own > 0)
+    return difference(np.asarray(tuned) * scale, mean)
 
 
 def beside(parts: Parts) -> dict[str, list[float]]:
