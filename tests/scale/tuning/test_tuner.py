@@ -85,6 +85,29 @@ def test_workers_come_to_the_same_ratios() -> None:
     assert [line["ended"] for line in together.trials_] == ["through"] * 4
 
 
+def test_trials_on_a_cluster(local_ray: None) -> None:
+    alone, spread = (tuner(trials=3, cluster=cluster).fit(PANEL) for cluster in (None, "auto"))
+    assert spread.trials_[1]["settings"] == alone.trials_[1]["settings"]
+    assert spread.trials_[1]["ratio"] == pytest.approx(alone.trials_[1]["ratio"], rel=1e-6)
+
+
+def test_a_worker_that_is_killed_costs_no_trial() -> None:
+    killed: list[int] = []
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+
+    def kill(step: Step) -> None:
+        if step.done < 2 or step.stage != "trials" or killed:
+            return
+        every = [Path("/proc", one) for one in children.read_text().split()]
+        workers = [int(one.name) for one in every if b"varnn.jobs._worker" in (one / "cmdline").read_bytes()]
+        killed.append(workers[0])
+        os.kill(workers[0], signal.SIGKILL)
+
+    one = tuner(trials=6, workers=2).fit(PANEL, on_step=kill)
+    assert killed and {line["ended"] for line in one.trials_} <= {"through", "behind"}
+    assert len(one.trials_) == 6
+
+
 def test_a_tuned_model_is_taken_where_it_is_truly_better() -> None:
     panel = Panel.from_arrays(None, np.random.default_rng(3).normal(size=1200).cumsum())
     poor = VARNNRegressor(ensemble=1, epochs=2, hidden_size=4, linear=False, adapt=None)

@@ -56,8 +56,9 @@ class Workers(NamedTuple):
 
     def run(self, jobs: Sequence[Any], common: Common, stop: Event | None = None) -> Iterator[Any]:
         """Run jobs, and leave none behind."""
+        workers = None if self.cluster is not None and self.workers == 1 else self.workers
         with contextlib.closing(
-            run(run_job, jobs, shared=common, workers=self.workers, cluster=self.cluster, stop=stop)
+            run(run_job, jobs, shared=common, workers=workers, cluster=self.cluster, stop=stop)
         ) as outcomes:
             yield from outcomes
 

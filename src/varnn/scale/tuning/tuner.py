@@ -81,7 +81,7 @@ class VARNNTuner(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         with it.
     workers : int or None, default=1
         Trials at a time, each in a process of one thread; None is one a core. With 1 they run in this
-        process.
+        process, and on a cluster as many at a time as it has cores.
     cluster : str or None, default=None
         A Ray cluster to run trials on: "auto", or an address.
     random_state : int, default=0
@@ -164,8 +164,10 @@ class VARNNTuner(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit
             Called after each trial and fit with a `varnn.scale.tuning.search.Step`.
         """
         self._check()
-        for package, extra in (("optuna", "tune"), ("torch", "train")):
+        for package, extra in {"optuna": "tune", "torch": "train"}.items():
             require(package, extra=extra, purpose="tuning")
+        if self.cluster is not None:
+            require("ray", extra="ray", purpose="tuning on a cluster")
         report = on_step or (lambda _: None)
         model = clone(self.model) if self.model is not None else VARNNRegressor()
         check_settings(model.get_params(deep=False))  # of which trials do not use all
