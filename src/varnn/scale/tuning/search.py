@@ -132,6 +132,8 @@ def search(
     jobs, stop = Trials(study, default, left, ends), Event()
     best, failures = min((one.value for one in study.best(1)), default=1.0), 0
     for done in where.run(jobs, common, stop):
+        if done.index not in jobs.numbers and done.failure is not None:  # not even asked for
+            raise TrainingError(f"no trial could be begun: {done.failure.kind}: {done.failure.message}")
         number = jobs.told(done.index)
         study.tell(number, done.result, done.failure, done.seconds)
         line = study.table()[number]
@@ -147,6 +149,7 @@ def search(
             stop.set()
         if time.perf_counter() >= ends:
             stop.set()
+    study.end_open()
 
 
 def _in_words(line: dict[str, Any]) -> str:

@@ -68,7 +68,7 @@ class Study:
                     storage=self._storage, study_name=NAME, load_if_exists=True
                 )
                 self._check(facts)
-                self._end_cut_off()
+                self.end_open()
                 self.study.sampler = self.optuna.samplers.TPESampler(
                     n_startup_trials=RANDOM, multivariate=True, seed=seed + len(self.study.trials)
                 )
@@ -79,8 +79,7 @@ class Study:
     def close(self) -> None:
         """Note what was not told as cut off, and let go of the file."""
         if hasattr(self, "study"):
-            with self._silence():
-                self._end_cut_off()
+            self.end_open()
         if self._storage is not None:
             self._storage.remove_session()
             self._storage.engine.dispose()
@@ -121,6 +120,15 @@ class Study:
                 default = self.default
                 known = result.errors if default is None else default.errors
                 self.study.tell(trial, mean_ratio(result.errors, known))
+
+    def end_open(self) -> None:
+        """Note trials that nobody runs any more as cut off: time was up, or their process was killed."""
+        self._open.clear()
+        with self._silence():
+            while self._trials("WAITING"):  # the default, before it began
+                self.study.ask()
+            for one in self._trials("RUNNING"):
+                self.study.tell(one.number, state=self.optuna.trial.TrialState.FAIL)
 
     @property
     def default(self) -> Default | None:
@@ -219,14 +227,6 @@ class Study:
                 f"a study goes on with what it was begun with; {str(self.path)!r} is of "
                 f"{' and '.join(other)}. Give another file, or what it was begun with."
             )
-
-    def _end_cut_off(self) -> None:
-        """Note trials that nobody is running any more, as of a process that was killed."""
-        self._open.clear()
-        while self._trials("WAITING"):  # the default, before it began
-            self.study.ask()
-        for one in self._trials("RUNNING"):
-            self.study.tell(one.number, state=self.optuna.trial.TrialState.FAIL)
 
     @contextmanager
     def _silence(self) -> Iterator[None]:
