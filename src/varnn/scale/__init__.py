@@ -2,5 +2,6 @@
 
 from varnn.scale.many import SeriesDone, fit_many
 from varnn.scale.models import Models
+from varnn.scale.tuning.tuner import VARNNTuner
 
-__all__ = ["Models", "SeriesDone", "fit_many"]
+__all__ = ["Models", "SeriesDone", "VARNNTuner", "fit_many"]
