@@ -93,6 +93,7 @@ def predict_rows(
     *,
     resume: bool | None = None,
     most: int = ROWS_AT_ONCE,
+    compiled: bool | None = None,
 ) -> Iterator[tuple[slice, Interval]]:
     """Predict a panel some rows at a time, from the training rows on where it follows them.
 
@@ -102,6 +103,9 @@ def predict_rows(
         As those of :func:`predict_chunks`.
     resume : bool or None, default=None
         Whether the rows follow the training rows; None goes by their times (`varnn.model.warm_start`).
+    compiled : bool or None, default=None
+        Whether to go by compiled code; None where the panel is worth it. All rows go one way: what a row's
+        digits are then does not depend on which other series are predicted with it.
 
     Yields
     ------
@@ -109,8 +113,9 @@ def predict_rows(
         Rows of the panel, and what is predicted for them; bounds are None without levels.
     """
     joined, own = begun(fitted, fitted.matched(panel), resume)
+    compiled = compiled_code.is_worth_it(len(panel)) if compiled is None else compiled
     done = 0
-    for chunk in predict_chunks(fitted, joined, levels, most=most, own=own):
+    for chunk in predict_chunks(fitted, joined, levels, most=most, own=own, compiled=compiled):
         here = own[chunk.rows]
         rows = slice(done, done + int(np.count_nonzero(here)))
         done = rows.stop
@@ -128,6 +133,7 @@ def predict_chunks(
     keep_hidden: bool = False,
     most: int = ROWS_AT_ONCE,
     own: BoolArray | None = None,
+    compiled: bool | None = None,
 ) -> Iterator[PredictedChunk]:
     """Predict a panel chunk by chunk.
 
@@ -145,17 +151,21 @@ def predict_chunks(
         Rows at a time; fewer where hidden layers are needed, which are large.
     own : array of shape (N,), optional
         Rows that are learnt from; others are only looked back on. None is all.
+    compiled : bool or None, default=None
+        Whether to go by compiled code; None where a chunk is worth it.
     """
     calibrator = None if levels is None else known_calibrator(fitted.calibrator)
     tracker: Tracker | None = None
-    network = _Network(fitted, keep_hidden=keep_hidden or calibrator is not None)
+    network = _Network(fitted, keep_hidden=keep_hidden or calibrator is not None, compiled=compiled)
     rows = fitted.pipeline.in_chunks(
         fitted.matched(panel),
         most=min(most, network.most),
         context=fitted.rows_before,
         regressors=fitted.experts is not None,
     )
-    if fitted.experts is not None and compiled_code.is_worth_it(len(panel)):
+    if fitted.experts is not None and (
+        compiled_code.is_worth_it(len(panel)) if compiled is None else compiled
+    ):
         _announce()
         rows = compiled_code.ahead(rows)  # of chunks that are small, as their hidden layers are kept
     # Rows that may be predicted below zero: a label that is not plausible does not lift the floor.
@@ -170,7 +180,7 @@ def predict_chunks(
                 tracker = calibrator.tracker(len(starts) - 1, levels)
             prediction = found.prediction
             errors = _where(learnt, panel.target[chunk.rows] - prediction)
-            below, above = _followed(tracker, hidden[0], errors, starts, levels)
+            below, above = _followed(tracker, hidden[0], errors, starts, levels, compiled)
             lower, upper = prediction[:, None] + below, prediction[:, None] + above
             if free is not None:
                 lower = floored(lower, free[chunk.rows, None])
@@ -187,10 +197,16 @@ def _announce() -> None:
 
 
 def _followed(
-    tracker: Tracker, hidden: Any, errors: DoubleArray, starts: IntArray, levels: DoubleArray
+    tracker: Tracker,
+    hidden: Any,
+    errors: DoubleArray,
+    starts: IntArray,
+    levels: DoubleArray,
+    compiled: bool | None,
 ) -> tuple[DoubleArray, DoubleArray]:
     """Let a tracker follow the errors, by compiled code where that is worth it."""
-    if type(tracker) is ScaleTracker and compiled_code.is_worth_it(len(errors)):
+    quick = compiled_code.is_worth_it(len(errors)) if compiled is None else compiled
+    if type(tracker) is ScaleTracker and quick:
         from varnn.model.intervals.compiled_error_scale import follow_compiled
 
         return follow_compiled(tracker, hidden, errors, starts, levels)
@@ -239,10 +255,19 @@ class Scorer:
         The model.
     keep_memory, keep_hidden : bool, default=False
         Also give the residual memory each row was predicted with, and the hidden layer.
+    compiled : bool or None, default=None
+        Whether a state is carried by compiled code; None where a chunk is worth it.
     """
 
-    def __init__(self, fitted: Fitted, *, keep_memory: bool = False, keep_hidden: bool = False) -> None:
-        self.fitted = fitted
+    def __init__(
+        self,
+        fitted: Fitted,
+        *,
+        keep_memory: bool = False,
+        keep_hidden: bool = False,
+        compiled: bool | None = None,
+    ) -> None:
+        self.fitted, self._compiled = fitted, compiled
         self._carried: CarriedCell | None = None
         self._kept = {"keep_memory": keep_memory, "keep_hidden": keep_hidden}
 
@@ -256,7 +281,8 @@ class Scorer:
             return Scores(*(None if one is None else one[:, context:] for one in found))
         if self._carried is None or not chunk.continues:
             self._carried = CarriedCell(cell, weights, panel.n_series, fitted.state_limit)
-        return score_carried(self._carried, panel.inputs, panel.target, panel.starts, **self._kept)
+        rows = (panel.inputs, panel.target, panel.starts)
+        return score_carried(self._carried, *rows, **self._kept, compiled=self._compiled)
 
 
 def residual_memory(
@@ -281,11 +307,11 @@ def residual_memory(
 class _Network:
     """The network and the experts on one chunk after the other."""
 
-    def __init__(self, fitted: Fitted, *, keep_hidden: bool) -> None:
-        self.fitted = fitted
+    def __init__(self, fitted: Fitted, *, keep_hidden: bool, compiled: bool | None) -> None:
+        self.fitted, self._compiled = fitted, compiled
         self.keep_hidden = keep_hidden or fitted.experts is not None
         self.experts: LiveExperts | None = None
-        self._scorer = Scorer(fitted, keep_hidden=self.keep_hidden)
+        self._scorer = Scorer(fitted, keep_hidden=self.keep_hidden, compiled=compiled)
 
     @property
     def most(self) -> int:
@@ -308,7 +334,8 @@ class _Network:
                 self.experts = LiveExperts(fitted.experts, fitted.pipeline.scaling, panel.n_series)
             targets = _where(learnt, panel.target[context:])
             known = linear._replace(residuals=_where(learnt, linear.residuals))
-            followed = self.experts.follow(known, hidden, outputs, panel.inputs[context:], targets, starts)
+            inputs, quick = panel.inputs[context:], self._compiled
+            followed = self.experts.follow(known, hidden, outputs, inputs, targets, starts, compiled=quick)
             prediction = followed.predictions
         found = PredictedChunk(
             chunk.rows, starts, linear.predictions, correction, prediction, hidden, followed
