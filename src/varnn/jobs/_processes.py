@@ -1,0 +1,243 @@
+"""Jobs on the cores of this machine: one process a core, each with a socket of its own.
+
+Who runs what is known at any time, so that a process that dies takes its own job along and no other.
+"""
+
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from threading import Event
+from typing import IO, Any
+
+from varnn.errors import ConfigError, WorkerError
+from varnn.jobs._outcome import Done, Failure
+from varnn.jobs._pickling import dumps
+from varnn.jobs._worker import READY
+from varnn.jobs.cores import ONE_THREAD
+
+SHORT = 0.05  # seconds; a worker is given the next of such jobs before the last one is done
+_STOP_LOOKED_FOR = 0.2  # seconds
+_PROGRAM = "import sys; sys.path[:] = {path}; from varnn.jobs._worker import work; work({channel}, {common})"
+
+
+class Process:
+    """A worker, and what it has been given and has not given back, first come first run."""
+
+    def __init__(self, common: int) -> None:
+        ours, theirs = socket.socketpair()
+        given = theirs.fileno()
+        program = _PROGRAM.format(path=list(map(str, sys.path)), channel=given, common=common)
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", program],
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # standard output is for results: what functions print is none
+                pass_fds=(given, common),
+                start_new_session=True,  # Ctrl-C is for the process that gave the jobs
+                env={**os.environ, **ONE_THREAD, "VARNN_WARM_UP": "0"},
+            )
+        self.connection = Connection(ours.detach())
+        self.jobs: deque[int] = deque()
+        self.is_ready = False
+
+    def send(self, number: int, payload: bytes) -> None:
+        """Give it a job. A worker that is dead by now is found out where outcomes are read."""
+        self.jobs.append(number)
+        with contextlib.suppress(OSError):
+            self.connection.send_bytes(pickle.dumps((number, payload)))
+
+    def end(self) -> None:
+        """End it at once, with all that its function may have started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.connection.close()
+
+
+class Pool:
+    """So many workers, and jobs that are open."""
+
+    def __init__(self, jobs: Sequence[Any], workers: int, retries: int, common: IO[bytes]) -> None:
+        self.jobs, self.retries, self.common = jobs, retries, common
+        self.fresh: Iterator[int] = iter(range(len(jobs)))
+        self.again: deque[int] = deque()  # taken from a worker that died
+        self.deaths: dict[int, int] = {}
+        self.failed: list[Done[Any]] = []  # before they were run
+        self.early_deaths = 0  # one after the other, before they could be given anything
+        self.seconds, self.finished = 0.0, 0
+        self.workers: list[Process] = []
+        try:
+            for _ in range(min(workers, len(jobs))):
+                self.workers.append(Process(common.fileno()))
+        except BaseException:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """Leave no process behind."""
+        for one in self.workers:
+            one.end()
+        self.workers.clear()
+
+    def run(self, stop: Event | None) -> Generator[Done[Any]]:
+        """Give outcomes as they come, and jobs to whoever is free."""
+        while True:
+            self.hand_out()
+            yield from self.failed
+            self.failed.clear()
+            under_way = {one.connection: one for one in self.workers if one.jobs or not one.is_ready}
+            if not any(one.jobs for one in self.workers) and not self.waits():
+                return
+            if stop is not None and stop.is_set():
+                return
+            for ready in wait(list(under_way), None if stop is None else _STOP_LOOKED_FOR):
+                yield from self.read(under_way[ready])  # type: ignore[index]  # it gives what it was given
+
+    def waits(self) -> bool:
+        """Whether there are jobs that no worker has."""
+        if self.again:
+            return True
+        following = next(self.fresh, None)
+        if following is not None:
+            self.again.append(following)
+        return following is not None
+
+    def hand_out(self) -> None:
+        """Give jobs to the workers that are free; where jobs are short, one more to each."""
+        is_short = self.finished > 0 and self.seconds / self.finished < SHORT
+        for depth in (1, 2) if is_short else (1,):
+            for one in self.workers:
+                while one.is_ready and len(one.jobs) < depth and self.waits():
+                    number = self.again.popleft()
+                    try:
+                        payload = dumps(self.jobs[number])
+                    except Exception as error:
+                        failure = Failure.of(error)
+                        said = f"a job must be something that can be pickled: {failure.message}"
+                        self.failed.append(Done(number, None, failure._replace(message=said), 0.0))
+                        continue
+                    one.send(number, payload)
+
+    def read(self, worker: Process) -> Iterator[Done[Any]]:
+        """Take one message of a worker, or the news that it is dead."""
+        try:
+            number, payload, failure, seconds = pickle.loads(worker.connection.recv_bytes())
+        except (EOFError, OSError):
+            yield from self.replace(worker)
+            return
+        if number == READY:
+            if failure is not None:
+                raise ConfigError(
+                    "the function of jobs, and what they share, must be readable in another process; there "
+                    f"it was {failure.kind}: {failure.message}. Define it in a module that can be imported."
+                )
+            worker.is_ready, self.early_deaths = True, 0
+            return
+        worker.jobs.popleft()
+        self.seconds, self.finished = self.seconds + seconds, self.finished + 1
+        yield finished(number, payload, failure, seconds)
+
+    def replace(self, worker: Process) -> Iterator[Done[Any]]:
+        """Start another in the place of a worker that died; the job it ran is tried again."""
+        worker.end()
+        code = worker.process.returncode
+        self.workers.remove(worker)
+        if not worker.is_ready:
+            self.early_deaths += 1
+            if self.early_deaths > self.retries:
+                raise WorkerError(
+                    f"worker processes must be able to start; {self.early_deaths} one after the other ended "
+                    f"before they could be given a job, the last {ended(code)}. What they said is on "
+                    "standard error; workers=1 runs jobs in this process."
+                )
+        if worker.jobs:
+            number = worker.jobs.popleft()
+            self.again.extendleft(reversed(worker.jobs))  # those it had not begun
+            self.deaths[number] = self.deaths.get(number, 0) + 1
+            if self.deaths[number] > self.retries:
+                yield Done(number, None, died(self.deaths.pop(number), ended(code)), 0.0)
+            else:
+                self.again.appendleft(number)
+        if self.waits() or not self.workers:
+            self.workers.append(Process(self.common.fileno()))
+
+
+def finished(number: int, payload: bytes | None, failure: Failure | None, seconds: float) -> Done[Any]:
+    """Read what a worker sent."""
+    if payload is None:
+        return Done(number, None, failure, seconds)
+    try:
+        return Done(number, pickle.loads(payload), None, seconds)
+    except Exception as error:
+        return Done(number, None, Failure.of(error), seconds)
+
+
+def died(times: int, how: str) -> Failure:
+    """Say that a job ended its workers."""
+    tries = "once" if times == 1 else f"{times} times"
+    return Failure(
+        "WorkerDied",
+        f"the process that ran this job died, {tries}; the last was {how}. Where it needs more memory than "
+        "there is, run fewer at a time (workers).",
+        "",
+    )
+
+
+def ended(code: int) -> str:
+    """Say how a process ended.
+
+    Examples
+    --------
+    >>> ended(-9), ended(3)
+    ('killed by SIGKILL, by hand or for want of memory', 'ended with exit code 3')
+    """
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"killed by {name}" + (", by hand or for want of memory" if -code == signal.SIGKILL else "")
+
+
+def on_processes(
+    function: Callable[[Any, Any], Any],
+    jobs: Sequence[Any],
+    shared: Any,
+    workers: int,
+    retries: int,
+    stop: Event | None,
+) -> Generator[Done[Any]]:
+    """Run jobs on processes of this machine."""
+    if sys.platform == "win32":
+        raise ConfigError(
+            "jobs in several processes need Linux or macOS; this is Windows. Use workers=1, or WSL."
+        )
+    # A file without a name: read by each worker for itself, gone with the last of them.
+    with tempfile.TemporaryFile() as common:
+        common.write(common_bytes(function, shared))
+        common.flush()
+        pool = Pool(jobs, workers, retries, common)
+        try:
+            yield from pool.run(stop)
+        finally:
+            pool.end()
+
+
+def common_bytes(function: Callable[[Any, Any], Any], shared: Any) -> bytes:
+    """Write what all jobs share."""
+    try:
+        return dumps((function, shared))
+    except Exception as error:
+        raise ConfigError(
+            "the function of jobs, and what they share, must be something that can be pickled: "
+            f"{type(error).__name__}: {error}. Leave open files, locks and the like out of it."
+        ) from error
