@@ -104,8 +104,8 @@ def predict_rows(
     resume : bool or None, default=None
         Whether the rows follow the training rows; None goes by their times (`varnn.model.warm_start`).
     compiled : bool or None, default=None
-        Whether to go by compiled code; None where the panel is worth it. All rows go one way: what a row's
-        digits are then does not depend on which other series are predicted with it.
+        Whether to go by compiled code; None where the panel is worth it. All rows go one way: which
+        other series are predicted with a row then changes no more of it than how BLAS rounds (1e-15).
 
     Yields
     ------
@@ -281,8 +281,8 @@ class Scorer:
             return Scores(*(None if one is None else one[:, context:] for one in found))
         if self._carried is None or not chunk.continues:
             self._carried = CarriedCell(cell, weights, panel.n_series, fitted.state_limit)
-        rows = (panel.inputs, panel.target, panel.starts)
-        return score_carried(self._carried, *rows, **self._kept, compiled=self._compiled)
+        carried, by = self._carried, self._compiled
+        return score_carried(carried, panel.inputs, panel.target, panel.starts, **self._kept, compiled=by)
 
 
 def residual_memory(
