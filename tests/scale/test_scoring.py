@@ -10,10 +10,10 @@ import numpy as np
 import polars
 import pytest
 
-from tests.scale.meters import fitted, meters, panel_of, together, written
+from tests.scale.meters import TINY, fitted, meters, panel_of, together, written
 from varnn import VARNNRegressor
 from varnn.errors import ConfigError, DataError, OutputError
-from varnn.scale import ScoredFile, _groups, _score_file, score_files
+from varnn.scale import Models, ScoredFile, _groups, _score_file, fit_many, score_files
 from varnn.scale._score_rows import GroupReader
 
 
@@ -265,3 +265,29 @@ def test_linked_series_are_refused(frame: polars.DataFrame, tmp_path: Path) -> N
     linked = fitted(frame.filter(polars.col("meter") < "m003"), peers=True)
     with pytest.raises(ConfigError, match="peers=True"):
         score_files(linked, written(frame, tmp_path / "in"), tmp_path / "out")
+
+
+def test_each_series_may_have_a_model_of_its_own(frame: polars.DataFrame, tmp_path: Path) -> None:
+    some = frame.filter(polars.col("meter") < "m004")
+    fit_many(panel_of(some), VARNNRegressor(**TINY), path=tmp_path / "m.varnns", workers=1)
+    where, out = written(frame.filter(polars.col("meter") < "m006"), tmp_path / "in", 2), tmp_path / "out"
+    scored = score_files(tmp_path / "m.varnns", where, out, interval=0.9, workers=2)
+    assert not scored.failures
+    assert [(one.series, one.without_model) for one in scored.files] == [(3, 1), (3, 1)]
+    models, found = Models.open(tmp_path / "m.varnns"), together(out)
+    same(
+        found.filter(polars.col("meter") < "m004").select("prediction", "lower_90", "upper_90"),
+        polars.DataFrame(
+            dict(
+                zip(
+                    ("prediction", "lower_90", "upper_90"),
+                    models.predict(panel_of(some), interval=0.9),
+                    strict=True,
+                )
+            )
+        ),
+    )
+    assert found.filter(polars.col("meter") >= "m004")["prediction"].is_null().all()
+    again = score_files(tmp_path / "m.varnns", where, out, interval=0.9, workers=1)
+    assert all(one.is_kept and one.without_model == 1 for one in again.files)
+    assert not any(one.is_kept for one in score_files(models, where, out, interval=0.9, workers=1).files)

@@ -255,8 +255,6 @@ class LiveExperts:
         inputs: npt.NDArray[Any],
         targets: npt.NDArray[Any],
         starts: IntArray,
-        *,
-        compiled: bool | None = None,
     ) -> Followed:
         """Go through the series of a panel side by side, as :meth:`predict` and :meth:`learn` do row by row.
 
@@ -266,11 +264,9 @@ class LiveExperts:
             Of all rows: LinearRows, and arrays of shape (E, N, K), (E, N), (N, P) and (N,).
         starts : array of shape (S + 1,)
             Row at which each series begins, and the number of rows at the end.
-        compiled : bool or None, default=None
-            Whether to go by compiled code; None where the rows are worth it.
         """
         standard = self._standard(linear)
-        quick = compiled_code.is_worth_it(len(targets)) if compiled is None else compiled
+        quick = compiled_code.is_worth_it(len(targets))
         learn = self._learnt_compiled if quick else self._learnt
         followed, learnt = learn(hidden, standard, outputs, targets, starts)
         grown = self._grown(inputs, standard)

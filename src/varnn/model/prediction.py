@@ -57,8 +57,9 @@ class PredictedChunk(NamedTuple):
 def predict(fitted: Fitted, panel: Panel, *, resume: bool | None = None) -> FloatArray:
     """One-step predictions of every row, in the target's units and the panel's order: (N,)."""
     predictions = np.empty(len(panel))
-    for rows, found in predict_rows(fitted, panel, resume=resume):
-        predictions[rows] = found.prediction
+    with compiled_code.worth_it_for(len(panel)):  # all rows go one way, whatever the chunks
+        for rows, found in predict_rows(fitted, panel, resume=resume):
+            predictions[rows] = found.prediction
     return predictions
 
 
@@ -78,9 +79,10 @@ def predict_intervals(
         )
     shape = (len(panel), len(levels))
     whole = Interval(np.empty(len(panel)), np.empty(shape), np.empty(shape))
-    for rows, found in predict_rows(fitted, panel, levels, resume=resume):
-        for values, some in zip(whole, found, strict=True):
-            values[rows] = some
+    with compiled_code.worth_it_for(len(panel)):
+        for rows, found in predict_rows(fitted, panel, levels, resume=resume):
+            for values, some in zip(whole, found, strict=True):
+                values[rows] = some
     if isinstance(interval, Sequence | np.ndarray):
         return whole
     return Interval(whole.prediction, whole.lower[:, 0], whole.upper[:, 0])
@@ -93,7 +95,6 @@ def predict_rows(
     *,
     resume: bool | None = None,
     most: int = ROWS_AT_ONCE,
-    compiled: bool | None = None,
 ) -> Iterator[tuple[slice, Interval]]:
     """Predict a panel some rows at a time, from the training rows on where it follows them.
 
@@ -103,9 +104,6 @@ def predict_rows(
         As those of :func:`predict_chunks`.
     resume : bool or None, default=None
         Whether the rows follow the training rows; None goes by their times (`varnn.model.warm_start`).
-    compiled : bool or None, default=None
-        Whether to go by compiled code; None where the panel is worth it. All rows go one way: which
-        other series are predicted with a row then changes no more of it than how BLAS rounds (1e-15).
 
     Yields
     ------
@@ -113,9 +111,8 @@ def predict_rows(
         Rows of the panel, and what is predicted for them; bounds are None without levels.
     """
     joined, own = begun(fitted, fitted.matched(panel), resume)
-    compiled = compiled_code.is_worth_it(len(panel)) if compiled is None else compiled
     done = 0
-    for chunk in predict_chunks(fitted, joined, levels, most=most, own=own, compiled=compiled):
+    for chunk in predict_chunks(fitted, joined, levels, most=most, own=own):
         here = own[chunk.rows]
         rows = slice(done, done + int(np.count_nonzero(here)))
         done = rows.stop
@@ -133,7 +130,6 @@ def predict_chunks(
     keep_hidden: bool = False,
     most: int = ROWS_AT_ONCE,
     own: BoolArray | None = None,
-    compiled: bool | None = None,
 ) -> Iterator[PredictedChunk]:
     """Predict a panel chunk by chunk.
 
@@ -151,21 +147,17 @@ def predict_chunks(
         Rows at a time; fewer where hidden layers are needed, which are large.
     own : array of shape (N,), optional
         Rows that are learnt from; others are only looked back on. None is all.
-    compiled : bool or None, default=None
-        Whether to go by compiled code; None where a chunk is worth it.
     """
     calibrator = None if levels is None else known_calibrator(fitted.calibrator)
     tracker: Tracker | None = None
-    network = _Network(fitted, keep_hidden=keep_hidden or calibrator is not None, compiled=compiled)
+    network = _Network(fitted, keep_hidden=keep_hidden or calibrator is not None)
     rows = fitted.pipeline.in_chunks(
         fitted.matched(panel),
         most=min(most, network.most),
         context=fitted.rows_before,
         regressors=fitted.experts is not None,
     )
-    if fitted.experts is not None and (
-        compiled_code.is_worth_it(len(panel)) if compiled is None else compiled
-    ):
+    if fitted.experts is not None and compiled_code.is_worth_it(len(panel)):
         _announce()
         rows = compiled_code.ahead(rows)  # of chunks that are small, as their hidden layers are kept
     # Rows that may be predicted below zero: a label that is not plausible does not lift the floor.
@@ -180,7 +172,7 @@ def predict_chunks(
                 tracker = calibrator.tracker(len(starts) - 1, levels)
             prediction = found.prediction
             errors = _where(learnt, panel.target[chunk.rows] - prediction)
-            below, above = _followed(tracker, hidden[0], errors, starts, levels, compiled)
+            below, above = _followed(tracker, hidden[0], errors, starts, levels)
             lower, upper = prediction[:, None] + below, prediction[:, None] + above
             if free is not None:
                 lower = floored(lower, free[chunk.rows, None])
@@ -197,16 +189,10 @@ def _announce() -> None:
 
 
 def _followed(
-    tracker: Tracker,
-    hidden: Any,
-    errors: DoubleArray,
-    starts: IntArray,
-    levels: DoubleArray,
-    compiled: bool | None,
+    tracker: Tracker, hidden: Any, errors: DoubleArray, starts: IntArray, levels: DoubleArray
 ) -> tuple[DoubleArray, DoubleArray]:
     """Let a tracker follow the errors, by compiled code where that is worth it."""
-    quick = compiled_code.is_worth_it(len(errors)) if compiled is None else compiled
-    if type(tracker) is ScaleTracker and quick:
+    if type(tracker) is ScaleTracker and compiled_code.is_worth_it(len(errors)):
         from varnn.model.intervals.compiled_error_scale import follow_compiled
 
         return follow_compiled(tracker, hidden, errors, starts, levels)
@@ -255,19 +241,10 @@ class Scorer:
         The model.
     keep_memory, keep_hidden : bool, default=False
         Also give the residual memory each row was predicted with, and the hidden layer.
-    compiled : bool or None, default=None
-        Whether a state is carried by compiled code; None where a chunk is worth it.
     """
 
-    def __init__(
-        self,
-        fitted: Fitted,
-        *,
-        keep_memory: bool = False,
-        keep_hidden: bool = False,
-        compiled: bool | None = None,
-    ) -> None:
-        self.fitted, self._compiled = fitted, compiled
+    def __init__(self, fitted: Fitted, *, keep_memory: bool = False, keep_hidden: bool = False) -> None:
+        self.fitted = fitted
         self._carried: CarriedCell | None = None
         self._kept = {"keep_memory": keep_memory, "keep_hidden": keep_hidden}
 
@@ -281,8 +258,7 @@ class Scorer:
             return Scores(*(None if one is None else one[:, context:] for one in found))
         if self._carried is None or not chunk.continues:
             self._carried = CarriedCell(cell, weights, panel.n_series, fitted.state_limit)
-        carried, by = self._carried, self._compiled
-        return score_carried(carried, panel.inputs, panel.target, panel.starts, **self._kept, compiled=by)
+        return score_carried(self._carried, panel.inputs, panel.target, panel.starts, **self._kept)
 
 
 def residual_memory(
@@ -307,11 +283,11 @@ def residual_memory(
 class _Network:
     """The network and the experts on one chunk after the other."""
 
-    def __init__(self, fitted: Fitted, *, keep_hidden: bool, compiled: bool | None) -> None:
-        self.fitted, self._compiled = fitted, compiled
+    def __init__(self, fitted: Fitted, *, keep_hidden: bool) -> None:
+        self.fitted = fitted
         self.keep_hidden = keep_hidden or fitted.experts is not None
         self.experts: LiveExperts | None = None
-        self._scorer = Scorer(fitted, keep_hidden=self.keep_hidden, compiled=compiled)
+        self._scorer = Scorer(fitted, keep_hidden=self.keep_hidden)
 
     @property
     def most(self) -> int:
@@ -334,8 +310,7 @@ class _Network:
                 self.experts = LiveExperts(fitted.experts, fitted.pipeline.scaling, panel.n_series)
             targets = _where(learnt, panel.target[context:])
             known = linear._replace(residuals=_where(learnt, linear.residuals))
-            inputs, quick = panel.inputs[context:], self._compiled
-            followed = self.experts.follow(known, hidden, outputs, inputs, targets, starts, compiled=quick)
+            followed = self.experts.follow(known, hidden, outputs, panel.inputs[context:], targets, starts)
             prediction = followed.predictions
         found = PredictedChunk(
             chunk.rows, starts, linear.predictions, correction, prediction, hidden, followed

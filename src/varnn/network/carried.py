@@ -211,7 +211,6 @@ def score_carried(
     *,
     keep_memory: bool = False,
     keep_hidden: bool = False,
-    compiled: bool | None = None,
 ) -> Scores:
     """One-step predictions of every row, each series from the state it has to the one after its last row.
 
@@ -225,8 +224,6 @@ def score_carried(
         Row at which each series begins, and the number of rows at the end.
     keep_memory, keep_hidden : bool, default=False
         Also return the memory each row was predicted with, and the hidden layer.
-    compiled : bool or None, default=None
-        Whether to go by compiled code, where it is right for the cell; None where the rows are worth it.
     """
     members, n_rows = len(carried.state), len(target)
     width = carried.architecture.memory_size
@@ -235,8 +232,7 @@ def score_carried(
     layers = n_rows if keep_hidden else 0
     hidden = np.empty((members, layers, carried.architecture.hidden_size), np.float32)
     rows = (inputs, target, starts, predictions, memory, hidden)
-    quick = compiled_code.is_worth_it(n_rows) if compiled is None else compiled
-    go = _compiled_for(carried.architecture) if quick else None
+    go = _compiled_for(carried.architecture) if compiled_code.is_worth_it(n_rows) else None
     if go is None:
         _stepwise(carried, *rows)
     else:

@@ -28,6 +28,7 @@ class FileScored(NamedTuple):
 
     rows: int
     series: int
+    without_model: int = 0  # series
     is_kept: bool = False  # whether it was scored before
 
 
@@ -53,9 +54,10 @@ def _kept(output: Path, facts: bytes) -> FileScored | None:
         said = file.metadata.metadata or {}
     except DataError:
         return None
-    if said.get(_FACTS) != facts:
+    if said.get(_FACTS) != facts or _SERIES not in said:
         return None
-    return FileScored(file.metadata.num_rows, int(said.get(_SERIES, b"0")), is_kept=True)
+    series, without_model = map(int, said[_SERIES].split())
+    return FileScored(file.metadata.num_rows, series, without_model, is_kept=True)
 
 
 def _all_at_once(found: Any, series: str | None) -> Iterator[Group]:
@@ -87,5 +89,6 @@ def _scored(job: FileJob, scoring: Scoring, facts: bytes, cut: Callable[..., Ite
             rows += len(table)
             del group, columns, arrays, table
             allocator.release()
-        writer.add_key_value_metadata({_SERIES: str(reader.n_series)})
-    return FileScored(rows, reader.n_series)
+        counts = f"{reader.n_series} {reader.without_model}"
+        writer.add_key_value_metadata({_SERIES: counts})
+    return FileScored(rows, reader.n_series, reader.without_model)

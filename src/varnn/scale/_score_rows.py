@@ -17,6 +17,7 @@ from varnn.model.fitted import Fitted
 from varnn.model.intervals import Interval, bound_name
 from varnn.model.prediction import predict_rows
 from varnn.model.warm_start import rows_before
+from varnn.network import compiled_code
 from varnn.scale._groups import Group
 from varnn.scale._scoring import Scoring
 from varnn.streaming.closed_loop import continue_from_training
@@ -36,7 +37,7 @@ class GroupReader:
 
     def __init__(self, scoring: Scoring, names: list[str]) -> None:
         reading = scoring.reading
-        self.scoring, self.n_series = scoring, 0
+        self.scoring, self.n_series, self.without_model = scoring, 0, 0
         self.series = None if reading.series == NONE else reading.series
         self.times = [] if reading.time == NONE else reading.times_in(names)
         target = None if reading.target == NONE else reading.target
@@ -85,15 +86,22 @@ class GroupReader:
         self._long = None
         if isinstance(self.scoring.models, Fitted):
             return whole_series(self.scoring.models, panel, self.scoring, alone=alone)
-        parts = []
-        for index, name in enumerate(panel.ids):
-            own = panel.between(int(panel.starts[index]), int(panel.starts[index + 1]))
-            parts.append(whole_series(self._model(name), own, self.scoring, alone=True))
-        return _joined(parts)
+        return _joined([self._of_one(panel, index) for index in range(panel.n_series)])
+
+    def _of_one(self, panel: Panel, index: int) -> Interval:
+        """Predict one series by a model of its own; without one, there is no prediction."""
+        own = panel.between(int(panel.starts[index]), int(panel.starts[index + 1]))
+        name, models = panel.ids[index], self.scoring.models
+        if isinstance(models, Fitted) or name in models:
+            return whole_series(self._model(name), own, self.scoring, alone=True)
+        self.without_model += 1
+        bounds = np.full((len(own), len(self.scoring.levels)), np.nan) if self.scoring.levels else None
+        return Interval(np.full(len(own), np.nan), bounds, bounds)
 
     def _model(self, name: str) -> Fitted:
         models = self.scoring.models
-        return models if isinstance(models, Fitted) else models(name)
+        found: Fitted = models if isinstance(models, Fitted) else models[name].fitted_
+        return found
 
 
 def whole_series(fitted: Fitted, panel: Panel, scoring: Scoring, *, alone: bool) -> Interval:
@@ -109,8 +117,8 @@ def whole_series(fitted: Fitted, panel: Panel, scoring: Scoring, *, alone: bool)
         return Interval(continue_from_training(fitted, panel), None, None)
     levels = np.array(scoring.levels) if scoring.levels else None
     resume = scoring.resume if known else False
-    rows = predict_rows(fitted, panel, levels, resume=resume, compiled=scoring.compiled)
-    return _joined([found for _, found in rows])
+    with compiled_code.worth_it_for(scoring.rows):
+        return _joined([found for _, found in predict_rows(fitted, panel, levels, resume=resume)])
 
 
 class LongSeries:

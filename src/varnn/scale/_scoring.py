@@ -1,15 +1,16 @@
 """What is done to every file that is scored, and how one tells that it was done to it."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from varnn.data.tables import Reading
 from varnn.model.fitted import Fitted
 
 _FORMAT = 1
-ModelOf = Callable[[str], Fitted]
+Models = Fitted | Mapping[str, Any]  # the model of all series, or that of each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,8 +19,8 @@ class Scoring:
 
     Parameters
     ----------
-    models : Fitted or callable
-        The model of all series; or what gives each its own, by its name.
+    models : Fitted or mapping
+        The model of all series; or that of each, by its name.
     fingerprint : str
         What tells them from others.
     reading : Reading
@@ -32,22 +33,22 @@ class Scoring:
         Whether the rows follow the training rows, as in ``model.predict``.
     in_closed_loop : bool
         Whether no file has a label.
-    compiled : bool
-        Whether to go by compiled code, as ``model.predict`` would with all rows at once.
+    rows : int
+        Rows of all files, or enough of them for compiled code: all go the way that they would go at once.
     alone : bool
         Whether there is but one file.
     keep : bool
         Whether a file that was scored before in the same way is left as it is.
     """
 
-    models: Fitted | ModelOf
+    models: Models
     fingerprint: str
     reading: Reading
     must_have_target: bool
     levels: tuple[float, ...]
     resume: bool | None
     in_closed_loop: bool
-    compiled: bool
+    rows: int
     alone: bool
     keep: bool
 

@@ -9,10 +9,12 @@ A worker holds a group of rows at a time, and writes a file that is there once i
 stays, whatever becomes of the others; a second run goes on with what is missing.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from glob import escape
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,14 +25,15 @@ from varnn.data.panel import from_columns
 from varnn.data.roles import NONE
 from varnn.data.tables import Reading, columns_of
 from varnn.errors import ConfigError, DataError, OutputError, RowError
-from varnn.estimator.loading import load
 from varnn.model.fitted import Fitted
 from varnn.model.intervals import check_levels, known_calibrator
 from varnn.model.reading import as_fitted
 from varnn.network import compiled_code
+from varnn.scale._file_shelf import INDEX
 from varnn.scale._parquet import batches, opened, parquet_files
 from varnn.scale._score_file import FileJob, FileScored, score_file
-from varnn.scale._scoring import ModelOf, Scoring
+from varnn.scale._scoring import Models, Scoring
+from varnn.scale.loading import load
 
 
 class ScoredFile(NamedTuple):
@@ -40,8 +43,8 @@ class ScoredFile(NamedTuple):
     ----------
     name : str
         The file, as seen from the source folder.
-    rows, series : int
-        What it held; 0 where it failed.
+    rows, series, without_model : int
+        What it held, and how many of the series have no model, and no predictions; 0 where it failed.
     seconds : float
         How long it took.
     is_kept : bool
@@ -53,6 +56,7 @@ class ScoredFile(NamedTuple):
     name: str
     rows: int
     series: int
+    without_model: int
     seconds: float
     is_kept: bool = False
     failure: str | None = None
@@ -100,8 +104,9 @@ def score_files(
 
     Parameters
     ----------
-    model : VARNNRegressor, str or Path
-        A fitted model, or the file of one.
+    model : VARNNRegressor, Models, str or Path
+        A fitted model, or one for each series by its name (`fit_many`); or the file of these. Rows of series
+        without a model have no prediction.
     source : str or Path
         A folder of Parquet files, or one such file.
     output : str or Path
@@ -118,7 +123,7 @@ def score_files(
         both folders under the same names.
     resume : bool, default=True
         Whether to leave files as they are that were scored before: by the same model, in the same way, of a
-        source that was not changed since.
+        source that was not changed since. Of one model per series this needs their file, as ``model``.
     on_file : callable or None, default=None
         Called with each :class:`ScoredFile`, as they are finished.
     **reading
@@ -152,8 +157,10 @@ def score_files(
     levels = () if interval is None else tuple(dict.fromkeys(check_levels(interval).tolist()))
     if levels:
         known_calibrator(fitted.calibrator)
-    names, many = _first_look(files)
+    names, rows = _first_look(files)
     how = _reading(fitted, names, len(files), target, time, series, reading)
+    if models is not fitted:
+        how = replace(how, categories=None)  # each model knows texts of its own
     labelled = _have_labels(files, how)
     if not labelled:
         _check_closed_loop(levels, after_training)
@@ -165,7 +172,7 @@ def score_files(
         levels=levels,
         resume=after_training,
         in_closed_loop=not labelled,
-        compiled=many and compiled_code.is_there(),
+        rows=rows,
         alone=len(files) == 1,
         keep=resume,
     )
@@ -180,17 +187,23 @@ def score_files(
         for done in outcomes:
             held = done.result or FileScored(0, 0)
             why = None if done.failure is None else done.failure.message
-            one = ScoredFile(called[done.index], held.rows, held.series, done.seconds, held.is_kept, why)
+            one = ScoredFile(called[done.index], *held[:3], done.seconds, held.is_kept, why)
             found[done.index] = one
             if on_file is not None:
                 on_file(one)
     return Scored(tuple(found[index] for index in sorted(found)))
 
 
-def _models(model: Any) -> tuple[Fitted | ModelOf, Fitted, str]:
-    """What predicts: one model, its record, and what tells it from others."""
-    if isinstance(model, str | Path):
-        model = load(model)
+def _models(model: Any) -> tuple[Models, Fitted, str]:
+    """What predicts, one model of it, and what tells it from others."""
+    path = Path(model) if isinstance(model, str | Path) else None
+    model = load(path) if path is not None else model
+    if isinstance(model, Mapping):
+        first = next(iter(model), None)
+        if first is None:
+            raise ConfigError("there must be at least one model; these are none. Fit some first.")
+        # Models in memory have nothing to be known by: they score all files anew.
+        return model, model[first].fitted_, token_hex(8) if path is None else _of_file(path)
     fitted = getattr(model, "fitted_", model)
     if not isinstance(fitted, Fitted):
         raise ConfigError(f"model must be a fitted VARNNRegressor or its file; got {type(model).__name__}.")
@@ -202,8 +215,14 @@ def _models(model: Any) -> tuple[Fitted | ModelOf, Fitted, str]:
     return fitted, fitted, fitted.fingerprint
 
 
-def _first_look(files: Sequence[Path]) -> tuple[list[str], bool]:
-    """Columns of the first file that can be read, and whether all together are worth compiled code."""
+def _of_file(path: Path) -> str:
+    """What tells the models of a file from others, as reading them all takes long: when it was written."""
+    found = (path / INDEX if (path / INDEX).exists() else path).stat()
+    return f"{path.resolve()} {found.st_size} {found.st_mtime_ns}"
+
+
+def _first_look(files: Sequence[Path]) -> tuple[list[str], int]:
+    """Columns of the first file that can be read, and rows of all, as far as they matter."""
     names: list[str] | None = None
     rows, wrong = 0, None
     for path in files:
@@ -218,7 +237,7 @@ def _first_look(files: Sequence[Path]) -> tuple[list[str], bool]:
             break
     if names is None:
         raise wrong or DataError("there are no columns in these files.")
-    return names, rows >= compiled_code.ROWS_WORTH_IT
+    return names, rows
 
 
 def _reading(
