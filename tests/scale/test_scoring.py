@@ -178,7 +178,6 @@ def test_a_second_run_does_what_is_missing_or_has_changed(
 def test_a_killed_worker_costs_another_try(
     model: VARNNRegressor, frame: polars.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("VARNN_TEST_ONCE", str(tmp_path / "killed"))
     monkeypatch.setattr("varnn.scale.scoring.score_file", killed_once)
     where = written(frame, tmp_path / "in")
     scored = score_files(model, where, tmp_path / "out", interval=0.9, workers=2)
@@ -190,7 +189,7 @@ def test_a_killed_worker_costs_another_try(
 
 def killed_once(job: Any, scoring: Any) -> Any:
     """Score a file, but die in the middle of it, the first time."""
-    once = Path(os.environ["VARNN_TEST_ONCE"])
+    once = job.output.parent.parent / "killed"
     if job.source.name == "part-1.parquet" and not once.exists():
         once.touch()
         written = GroupReader.predicted
@@ -291,3 +290,16 @@ def test_each_series_may_have_a_model_of_its_own(frame: polars.DataFrame, tmp_pa
     again = score_files(tmp_path / "m.varnns", where, out, interval=0.9, workers=1)
     assert all(one.is_kept and one.without_model == 1 for one in again.files)
     assert not any(one.is_kept for one in score_files(models, where, out, interval=0.9, workers=1).files)
+
+
+@pytest.mark.usefixtures("local_ray")
+def test_a_cluster_gives_the_same_to_the_last_bit_also_where_a_worker_is_killed(
+    model: VARNNRegressor, frame: polars.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = written(frame, tmp_path / "in")
+    score_files(model, where, tmp_path / "here", interval=0.9, workers=1)
+    monkeypatch.setattr("varnn.scale.scoring.score_file", killed_once)
+    scored = score_files(model, where, tmp_path / "there", interval=0.9, cluster="auto")
+    assert not scored.failures
+    assert (tmp_path / "killed").exists()
+    assert together(tmp_path / "there").equals(together(tmp_path / "here"))

@@ -14,8 +14,7 @@ from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.estimator._fit import warm_up_for
 from varnn.estimator._settings import check_settings
 from varnn.estimator.regressor import VARNNRegressor
-from varnn.jobs import cores
-from varnn.jobs import Failure, run
+from varnn.jobs import Failure, cores, run
 from varnn.scale import _gpu
 from varnn.scale._file_shelf import FileShelf, FileShelfWriter
 from varnn.scale._fingerprints import fingerprint, settings_of
