@@ -1,7 +1,7 @@
 """Seconds that `varnn.scale.fit_many` takes for many series, by stages; every model is read and predicts.
 
-``python -m benchmarks.scale.many --series 1000 --rows 2000`` needs no more than the package and what it trains
-with. It prints one JSON object. Series are made: hourly, with some inputs, a daily season and drifting noise.
+``python -m benchmarks.scale.many --series 1000 --rows 2000`` needs the package and what it trains with, no
+more. It prints one JSON object. Series are made: hourly, with some inputs, a daily season and drifting noise.
 """
 
 import argparse

@@ -10,6 +10,7 @@ A rollback journal, not a log beside the file: it is one file at any time that n
 """
 
 import json
+import logging
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -22,11 +23,14 @@ from varnn.errors import ModelFileError, OutputError
 from varnn.scale._names import file_of, of_key, to_key
 from varnn.scale._shelf import Entry, checked, checksum
 
+logger = logging.getLogger(__name__)
+
 SUFFIX = ".varnns"
 INDEX = f"models{SUFFIX}"  # in a folder
 BEGINNING = b"SQLite format 3\0"
 _MARK = 0x7661726D  # "varm", SQLite's application_id: the journal of a stream has another
 _FORMAT = 1
+_HEADER = 100  # bytes, of SQLite's file format
 _PATIENCE = 60.0  # seconds to wait for others that read or write; they take milliseconds
 _TABLES = """
     CREATE TABLE settings (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
@@ -54,6 +58,7 @@ class FileShelf:
         self.path = path
         self._index = path / INDEX if path.is_dir() else path
         self._one("SELECT count(*) FROM settings")  # refuses what is no such file
+        self._tell_if_cut_short()
 
     @property
     def place(self) -> str:
@@ -82,6 +87,7 @@ class FileShelf:
         if in_folder and blob is not None and checksum(blob) != wanted:
             # A file is replaced before the index knows of it: wait for who is writing, if there is one.
             with self._opened() as database, suppress(sqlite3.OperationalError):
+                database.execute("PRAGMA query_only = OFF")
                 blob, wanted, _ = self._read(database, "BEGIN IMMEDIATE", name)
         return None if blob is None else checked(blob, wanted, name, self.place)
 
@@ -142,6 +148,22 @@ class FileShelf:
         )
         return [(str(text), int(models)) for text, models in self._all(query)]
 
+    def _tell_if_cut_short(self) -> None:
+        """Say that the end of the file is missing, if it is: models that are not there are damaged."""
+        there = self._index.stat().st_size
+        with self._index.open("rb") as file:
+            header = file.read(_HEADER)
+        size = int.from_bytes(header[16:18], "big")  # of a page; 1 stands for 65,536
+        wanted = int.from_bytes(header[28:32], "big") * (size if size > 1 else 1 << 16)
+        if there < wanted:
+            logger.warning(
+                "%s is damaged: %s of %s bytes are there. Models that are whole can be read; restore the "
+                "file from a copy.",
+                self.place,
+                f"{there:,}",
+                f"{wanted:,}",
+            )
+
     def _one(self, query: str, *values: Any) -> Any:
         return self._all(query, *values)[0]
 
@@ -153,6 +175,10 @@ class FileShelf:
     def _opened(self) -> Iterator[sqlite3.Connection]:
         """Open the file, to read it only; a process that was killed may have left something to undo first."""
         with self._explained(), closing(connect(self._index, "rw")) as database:
+            database.execute("PRAGMA query_only = ON")
+            database.execute(
+                "PRAGMA writable_schema = ON"
+            )  # else nothing of a file that was cut short is read
             check_kind(database, self.place)
             yield database
 

@@ -105,7 +105,7 @@ class Trainings:
     def _wake(self) -> None:
         """Let the thread that waits for connections see that there will be none."""
         with suppress(OSError, EOFError):
-            Client(self.door.address, authkey=self.door.key).close()
+            Client(self.door.address).close()  # without the key: nobody is waited for
 
     def _begin(self, work: Callable[..., None], *arguments: Any) -> None:
         thread = threading.Thread(target=work, args=arguments, daemon=True)
