@@ -38,6 +38,23 @@ class Failure(NamedTuple):
             said = "an error that has no words"
         return cls(type(error).__name__, said, "".join(traceback.format_exception(error)))
 
+    @classmethod
+    def not_a_job(cls, error: BaseException) -> "Failure":
+        """Say that a job cannot be sent."""
+        failure = cls.of(error)
+        return failure._replace(message=f"a job must be something that can be pickled: {failure.message}")
+
+    @classmethod
+    def worker_died(cls, times: int, how: str) -> "Failure":
+        """Say that a job ended its workers."""
+        tries = "once" if times == 1 else f"{times} times"
+        return cls(
+            "WorkerDied",
+            f"the process that ran this job died, {tries}; the last was {how}. Where it needs more memory "
+            "than there is, run fewer at a time (workers).",
+            "",
+        )
+
 
 class Done(NamedTuple, Generic[Result]):
     """A job that is finished.

@@ -4,7 +4,11 @@ What is sent is written and read by processes of one user and one run; nothing i
 """
 
 import pickle
+from collections.abc import Callable
 from typing import Any
+
+from varnn.errors import ConfigError
+from varnn.jobs._outcome import Done, Failure
 
 
 def dumps(value: Any) -> bytes:
@@ -28,3 +32,24 @@ def _by_value(value: Any) -> bytes:
     import cloudpickle  # late, as it is seldom needed
 
     return bytes(cloudpickle.dumps(value))
+
+
+def common_bytes(function: Callable[[Any, Any], Any], shared: Any) -> bytes:
+    """Write what all jobs share."""
+    try:
+        return dumps((function, shared))
+    except Exception as error:
+        raise ConfigError(
+            "the function of jobs, and what they share, must be something that can be pickled: "
+            f"{type(error).__name__}: {error}. Leave open files, locks and the like out of it."
+        ) from error
+
+
+def loaded(number: int, payload: bytes | None, failure: Failure | None, seconds: float) -> Done[Any]:
+    """Read what a worker sent."""
+    if payload is None:
+        return Done(number, None, failure, seconds)
+    try:
+        return Done(number, pickle.loads(payload), None, seconds)
+    except Exception as error:
+        return Done(number, None, Failure.of(error), seconds)

@@ -19,17 +19,17 @@ from typing import IO, Any
 
 from varnn.errors import ConfigError, WorkerError
 from varnn.jobs._outcome import Done, Failure
-from varnn.jobs._pickling import dumps
+from varnn.jobs._pickling import common_bytes, dumps, loaded
 from varnn.jobs._worker import READY
 from varnn.jobs.cores import ONE_THREAD
 
-SHORT = 0.05  # seconds; a worker is given the next of such jobs before the last one is done
 _STOP_LOOKED_FOR = 0.2  # seconds
+_LAST_WORDS = 2.0  # seconds for a process to end that has closed its socket
 _PROGRAM = "import sys; sys.path[:] = {path}; from varnn.jobs._worker import work; work({channel}, {common})"
 
 
 class Process:
-    """A worker, and what it has been given and has not given back, first come first run."""
+    """A worker, and the job it runs."""
 
     def __init__(self, common: int) -> None:
         ours, theirs = socket.socketpair()
@@ -45,14 +45,13 @@ class Process:
                 env={**os.environ, **ONE_THREAD, "VARNN_WARM_UP": "0"},
             )
         self.connection = Connection(ours.detach())
-        self.jobs: deque[int] = deque()
-        self.is_ready = False
+        self.job: int | None = None
+        self.is_ready = False  # to be given one
 
     def send(self, number: int, payload: bytes) -> None:
-        """Give it a job. A worker that is dead by now is found out where outcomes are read."""
-        self.jobs.append(number)
-        with contextlib.suppress(OSError):
-            self.connection.send_bytes(pickle.dumps((number, payload)))
+        """Give it a job; OSError where it is dead by now."""
+        self.connection.send_bytes(pickle.dumps((number, payload)))
+        self.job = number
 
     def end(self) -> None:
         """End it at once, with all that its function may have started."""
@@ -70,9 +69,8 @@ class Pool:
         self.fresh: Iterator[int] = iter(range(len(jobs)))
         self.again: deque[int] = deque()  # taken from a worker that died
         self.deaths: dict[int, int] = {}
-        self.failed: list[Done[Any]] = []  # before they were run
+        self.done: list[Done[Any]] = []  # and not yet given to who waits for it
         self.early_deaths = 0  # one after the other, before they could be given anything
-        self.seconds, self.finished = 0.0, 0
         self.workers: list[Process] = []
         try:
             for _ in range(min(workers, len(jobs))):
@@ -89,17 +87,20 @@ class Pool:
 
     def run(self, stop: Event | None) -> Generator[Done[Any]]:
         """Give outcomes as they come, and jobs to whoever is free."""
-        while True:
+        while stop is None or not stop.is_set():
             self.hand_out()
-            yield from self.failed
-            self.failed.clear()
-            under_way = {one.connection: one for one in self.workers if one.jobs or not one.is_ready}
-            if not any(one.jobs for one in self.workers) and not self.waits():
+            yield from self.taken_out()
+            if all(one.job is None for one in self.workers) and not self.waits():
                 return
-            if stop is not None and stop.is_set():
-                return
+            under_way = {one.connection: one for one in self.workers}
             for ready in wait(list(under_way), None if stop is None else _STOP_LOOKED_FOR):
-                yield from self.read(under_way[ready])  # type: ignore[index]  # it gives what it was given
+                self.read(under_way[ready])  # type: ignore[index]  # it gives what it was given
+        yield from self.taken_out()  # what came before the stop
+
+    def taken_out(self) -> Iterator[Done[Any]]:
+        """Give what is done; whoever takes it may take long over it, and jobs run meanwhile."""
+        done, self.done = self.done, []
+        yield from done
 
     def waits(self) -> bool:
         """Whether there are jobs that no worker has."""
@@ -111,27 +112,30 @@ class Pool:
         return following is not None
 
     def hand_out(self) -> None:
-        """Give jobs to the workers that are free; where jobs are short, one more to each."""
-        is_short = self.finished > 0 and self.seconds / self.finished < SHORT
-        for depth in (1, 2) if is_short else (1,):
-            for one in self.workers:
-                while one.is_ready and len(one.jobs) < depth and self.waits():
-                    number = self.again.popleft()
-                    try:
-                        payload = dumps(self.jobs[number])
-                    except Exception as error:
-                        failure = Failure.of(error)
-                        said = f"a job must be something that can be pickled: {failure.message}"
-                        self.failed.append(Done(number, None, failure._replace(message=said), 0.0))
-                        continue
-                    one.send(number, payload)
+        """Give a job to each worker that is free.
 
-    def read(self, worker: Process) -> Iterator[Done[Any]]:
+        None is sent ahead: a job would wait behind a long one, and saves a fiftieth of a millisecond.
+        """
+        for one in self.workers:
+            while one.is_ready and one.job is None and self.waits():
+                number = self.again.popleft()
+                try:
+                    payload = dumps(self.jobs[number])
+                except Exception as error:
+                    self.done.append(Done(number, None, Failure.not_a_job(error), 0.0))
+                    continue
+                try:
+                    one.send(number, payload)
+                except OSError:  # which is read as the end of the worker, not of a job it never had
+                    self.again.appendleft(number)
+                    break
+
+    def read(self, worker: Process) -> None:
         """Take one message of a worker, or the news that it is dead."""
         try:
             number, payload, failure, seconds = pickle.loads(worker.connection.recv_bytes())
         except (EOFError, OSError):
-            yield from self.replace(worker)
+            self.replace(worker)
             return
         if number == READY:
             if failure is not None:
@@ -141,12 +145,13 @@ class Pool:
                 )
             worker.is_ready, self.early_deaths = True, 0
             return
-        worker.jobs.popleft()
-        self.seconds, self.finished = self.seconds + seconds, self.finished + 1
-        yield finished(number, payload, failure, seconds)
+        worker.job = None
+        self.done.append(loaded(number, payload, failure, seconds))
 
-    def replace(self, worker: Process) -> Iterator[Done[Any]]:
+    def replace(self, worker: Process) -> None:
         """Start another in the place of a worker that died; the job it ran is tried again."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            worker.process.wait(_LAST_WORDS)  # its own end says why; ours would not
         worker.end()
         code = worker.process.returncode
         self.workers.remove(worker)
@@ -158,37 +163,16 @@ class Pool:
                     f"before they could be given a job, the last {ended(code)}. What they said is on "
                     "standard error; workers=1 runs jobs in this process."
                 )
-        if worker.jobs:
-            number = worker.jobs.popleft()
-            self.again.extendleft(reversed(worker.jobs))  # those it had not begun
+        number = worker.job
+        if number is not None:
             self.deaths[number] = self.deaths.get(number, 0) + 1
             if self.deaths[number] > self.retries:
-                yield Done(number, None, died(self.deaths.pop(number), ended(code)), 0.0)
+                failure = Failure.worker_died(self.deaths.pop(number), ended(code))
+                self.done.append(Done(number, None, failure, 0.0))
             else:
                 self.again.appendleft(number)
         if self.waits() or not self.workers:
             self.workers.append(Process(self.common.fileno()))
-
-
-def finished(number: int, payload: bytes | None, failure: Failure | None, seconds: float) -> Done[Any]:
-    """Read what a worker sent."""
-    if payload is None:
-        return Done(number, None, failure, seconds)
-    try:
-        return Done(number, pickle.loads(payload), None, seconds)
-    except Exception as error:
-        return Done(number, None, Failure.of(error), seconds)
-
-
-def died(times: int, how: str) -> Failure:
-    """Say that a job ended its workers."""
-    tries = "once" if times == 1 else f"{times} times"
-    return Failure(
-        "WorkerDied",
-        f"the process that ran this job died, {tries}; the last was {how}. Where it needs more memory than "
-        "there is, run fewer at a time (workers).",
-        "",
-    )
 
 
 def ended(code: int) -> str:
@@ -230,14 +214,3 @@ def on_processes(
             yield from pool.run(stop)
         finally:
             pool.end()
-
-
-def common_bytes(function: Callable[[Any, Any], Any], shared: Any) -> bytes:
-    """Write what all jobs share."""
-    try:
-        return dumps((function, shared))
-    except Exception as error:
-        raise ConfigError(
-            "the function of jobs, and what they share, must be something that can be pickled: "
-            f"{type(error).__name__}: {error}. Leave open files, locks and the like out of it."
-        ) from error

@@ -65,8 +65,10 @@ def run(
     for name, value, least in (("workers", workers, 1), ("retries", retries, 0)):
         if value is not None and (type(value) is not int or value < least):
             raise ConfigError(f"{name} must be a whole number of at least {least}; got {value!r}.")
-    if cluster is not None:
-        raise ConfigError(f"cluster={cluster!r} cannot be used yet.")
+    if cluster is not None and len(jobs):
+        from varnn.jobs._ray import on_ray
+
+        return on_ray(function, jobs, shared, workers, cluster, retries, stop)
     count = cores.usable() if workers is None else workers
     if count == 1 or not len(jobs):
         return _here(function, jobs, shared, stop)

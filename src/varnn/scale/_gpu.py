@@ -87,11 +87,11 @@ class KernelJob:
     def of(member: "Member", config: "TrainConfig") -> "TrainingJob":
         """Make one of a member; refuse what the kernel handles on no GPU."""
         from varnn.network.engines.cuda.job import TrainingJob
-        from varnn.network.engines.cuda.training import reasons_anywhere
+        from varnn.network.engines.cuda.limits import unhandled
 
         if config.device == "cpu" or config.engine not in ("auto", "cuda"):
             raise Refused("the settings say where to train")
-        if found := reasons_anywhere(member, config):
+        if found := unhandled(member, config):
             raise Refused(", ".join(found))
         return TrainingJob.of(member, config)
 
