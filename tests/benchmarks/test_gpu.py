@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.gpu import check, checks, made, speed
+from benchmarks.gpu import check, checks, kinks, made, speed
 from benchmarks.gpu.batched import BatchedGraph
 from benchmarks.gpu.checks import Checked
 from benchmarks.gpu.stand_in import StandIn, run_as_kernel, train_as_kernel
 from varnn.network.cell import VARIANTS, Architecture
 from varnn.network.engines.cuda import training as cuda
 from varnn.network.engines.cuda.job import JobResult, TrainingJob
+from varnn.network.engines.engine import pack, unpack
 from varnn.network.training import Member, TrainConfig
 
 CELL = Architecture.of("ARM+AM", n_inputs=3, hidden_size=7, memory_size=5)
@@ -109,6 +110,26 @@ def test_the_peer_computes_the_gradient_of_the_reference(variant: Any, activatio
     for loss_rows in (1, 4):
         config = TrainConfig(window=6, loss_rows=loss_rows, batch_size=8)
         assert speed.apart(TrainingJob.of(Member(cell, made.panel(300, 3), None, 1), config)) < 1e-5
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_weights_are_drawn_away_from_kinks(variant: Any) -> None:
+    """There, single precision does not change the gradient by more than rounding; at a kink it jumps."""
+    cell = Architecture.of(variant, n_inputs=9, hidden_size=128, memory_size=9)
+    job = TrainingJob.of(made.member(cell, rows=600, missing=0.3), TrainConfig(window=5))
+    job = kinks.away_from_kinks(made.only(job, job.training.ends[:128]))
+    assert kinks.nearest_kink(job) > kinks.AWAY / 10
+    # One weight of the first unit's bias moved, so that its first argument of the first window is zero.
+    block = StandIn(job, torch.float64)
+    weights = unpack(cell, job.weights.copy())
+    x = job.training.inputs[job.training.ends[0] - 4].astype(np.float64)
+    weights.fusion_bias[0, 0] = -(x @ weights.fusion[:9, 0].astype(np.float64))
+    at_kink = replace(job, weights=pack(weights))
+    assert kinks.nearest_kink(at_kink) < 1e-7
+    ends = torch.from_numpy(job.training.ends.astype(np.int64))
+    _, gradient = block.engine.loss_and_gradient(block.adam.flat, ends)
+    _, single = StandIn(job).engine.loss_and_gradient(StandIn(job).adam.flat, ends)
+    assert float((single - gradient).abs().max() / gradient.abs().max()) < 1e-5
 
 
 def test_the_peer_trains_every_member_as_the_stand_in_does() -> None:
