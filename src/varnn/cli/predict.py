@@ -74,6 +74,7 @@ def predict(
     from varnn.estimator.loading import load
     from varnn.model.intervals import check_levels
     from varnn.model.warm_start import rows_before
+    from varnn.network.compiled_code import worth_it_for
 
     if as_json and output == STANDARD:
         raise ConfigError(
@@ -113,7 +114,8 @@ def predict(
             words.print(started, markup=False)
     # Products of a step are small: a second thread gains little, and loses much where cores are busy.
     one_thread = threadpool_limits(1, user_api="blas")
-    with one_thread, table_writer(output) as write, counting_bar() as progress:
+    alike = worth_it_for(rows)  # as for model.predict, which has them all at once
+    with one_thread, alike, table_writer(output) as write, counting_bar() as progress:
         task = progress.add_task("predicting", total=rows, visible=rows > _LONG)
         for piece in pieces(model, understood, levels, resume):
             write(piece)

@@ -97,8 +97,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     fill : {"forward", "interpolate", "zero", "none"}, default="forward"
         What stands in for missing inputs. Missing labels are never filled: the memory is held.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where to train; "auto" is the CPU, which is faster for networks this small. Predictions run on
-        NumPy.
+        Where to train; "auto" is the GPU where there is one whose kernel handles the networks, else the CPU.
+        Predictions run on NumPy.
     random_state : int, RandomState or None, default=2025
         Seed of weights and batches.
     verbose : int, default=0
