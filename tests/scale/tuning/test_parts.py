@@ -173,15 +173,15 @@ def test_standings_average_over_origins_and_hold_after_an_early_stop() -> None:
 
 
 def test_trials_come_to_a_ratio_a_standing_or_a_reason(tmp_path: Path) -> None:
-    with_default_ = with_default(tmp_path / "s.db")
+    searched = with_default(tmp_path / "s.db")
     for result, failure in (
         (through(1.0, 4.0, curve={10: 0.5, 20: 0.75}), None),
         (TrialResult(ended="behind", errors=(3.0,), curve={10: 1.5}), None),
         (None, Failure("ConfigError", "loss_rows must be ...", "")),
         (TrialResult(ended="out of time", errors=()), None),
     ):
-        with_default_.tell(with_default_.ask()[0], result, failure, 0.5)
-    lines = with_default_.table()
+        searched.tell(searched.ask()[0], result, failure, 0.5)
+    lines = searched.table()
     assert [(line["ended"], line["ratio"]) for line in lines] == [
         ("through", 1.0),
         ("through", 0.75),
@@ -190,13 +190,13 @@ def test_trials_come_to_a_ratio_a_standing_or_a_reason(tmp_path: Path) -> None:
         ("failed", None),
     ]
     assert [line["reason"] for line in lines[3:]] == ["ConfigError: loss_rows must be ...", CUT_OFF]
-    assert with_default_.finished == 4  # one had no time
-    assert [one.number for one in with_default_.best(3)] == [1]
-    with_default_.study.enqueue_trial(with_default_.study.trials[1].params)  # the same again
-    with_default_.tell(with_default_.ask()[0], through(1.0, 4.0), None, 0.5)
-    assert [one.number for one in with_default_.best(3)] == [1]
-    assert with_default_.curves() == [{10: 0.5, 20: 0.75}]
-    with_default_.close()
+    assert searched.finished == 4  # one had no time
+    assert [one.number for one in searched.best(3)] == [1]
+    searched.study.enqueue_trial(searched.study.trials[1].params)  # the same again
+    searched.tell(searched.ask()[0], through(1.0, 4.0), None, 0.5)
+    assert [one.number for one in searched.best(3)] == [1]
+    assert searched.curves() == [{10: 0.5, 20: 0.75}]
+    searched.close()
 
 
 def test_a_study_goes_on_where_it_was(tmp_path: Path) -> None:

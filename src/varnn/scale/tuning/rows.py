@@ -77,10 +77,12 @@ def fingerprint(panel: Panel) -> str:
     >>> fingerprint(one) == fingerprint(one), fingerprint(one) == fingerprint(other)
     (True, False)
     """
-    found = hashlib.sha256(repr((panel.ids, panel.input_names, panel.target_name)).encode())
-    arrays = [panel.target, panel.inputs, panel.starts]
-    if panel.time is not None:
-        arrays.append(np.asarray(panel.time).view(np.int64))
-    for one in arrays:
-        found.update(np.ascontiguousarray(one).tobytes())
+    texts = panel.texts
+    names = (panel.ids, panel.input_names, panel.target_name, None if texts is None else texts.values)
+    found = hashlib.sha256(repr(names).encode("utf-8", "surrogatepass"))
+    for one in (panel.target, panel.inputs, panel.starts, panel.time, None if texts is None else texts.codes):
+        if one is not None:
+            plain = one.view(np.int64) if one.dtype.kind in "mM" else one
+            found.update(f"{one.dtype.str} {one.shape}".encode())
+            found.update(np.ascontiguousarray(plain).data)
     return found.hexdigest()
