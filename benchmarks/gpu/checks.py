@@ -19,6 +19,7 @@ from varnn.network.engines.cuda._kernels import kernel_for
 from varnn.network.engines.cuda._layout import AVERAGE, BEST, MEAN, SQUARE, WEIGHTS, Shape
 from varnn.network.engines.cuda.job import TrainingJob
 from varnn.network.engines.cuda.launch import Launch
+from varnn.network.engines.cuda.limits import reasons
 from varnn.network.training import Epoch, Member, TrainConfig, Trained, train_members
 from varnn.network.training.early_stopping import EarlyStopping
 from varnn.network.training.validation import validation_loss_of
@@ -43,8 +44,7 @@ class Checked(NamedTuple):
 def why_not() -> str:
     """Why nothing can be checked here; empty where it can."""
     cell = Architecture.of("RM", n_inputs=2, hidden_size=8)
-    reasons = cuda.reasons(made.member(cell, rows=100), TrainConfig(batch_size=8))
-    return ", ".join(reasons)
+    return ", ".join(reasons([made.member(cell, rows=100)], TrainConfig(batch_size=8)))
 
 
 def first_steps() -> Iterator[Checked]:

@@ -112,9 +112,8 @@ def pid_then_sleep(job: int, folder: Path) -> int:
 
 def surroundings(_: int, __: None) -> dict[str, Any]:
     """What a worker computes with."""
-    from threadpoolctl import threadpool_info
-
     import numpy as np
+    from threadpoolctl import threadpool_info
 
     np.ones((2, 2)) @ np.ones((2, 2))
     from varnn.jobs.cores import usable

@@ -17,6 +17,7 @@ from varnn import Details, VARNNRegressor
 from varnn.data.preparation import Scaling
 from varnn.errors import ConfigError, TrainingError
 from varnn.network.cell import VARIANTS, Architecture
+from varnn.network.engines.cuda import limits
 from varnn.network.engines.cuda import training as cuda
 from varnn.network.engines.cuda._nvrtc import UnavailableError
 from varnn.network.engines.cuda.job import JobResult, TrainingJob
@@ -47,8 +48,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return run_as_kernel(jobs, *rest)
 
     monkeypatch.setattr(cuda, "run_jobs", run)
-    monkeypatch.setattr(cuda, "_device", lambda config: 0)
-    monkeypatch.setattr(cuda, "kernel_for", lambda *shape: None)
+    monkeypatch.setattr(limits, "gpu_of", lambda config: 0)
+    monkeypatch.setattr(limits, "kernel_for", lambda *shape: None)
     room = type("Properties", (), {"total_memory": 10**9})
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: room)
     return calls
@@ -152,13 +153,13 @@ def test_jobs_may_be_sent_elsewhere() -> None:
 def reasons(**changes: Any) -> list[str]:
     one = members(count=1)[0]
     config = changes.pop("config", CONFIG)
-    return cuda.reasons(replace(one, **changes), config)
+    return limits.reasons([replace(one, **changes)], config)
 
 
 def test_what_it_does_not_handle_is_said(stand_in: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     assert reasons() == []
     one = members(count=1)[0]
-    assert cuda.handles(one, CONFIG)
+    assert limits.handles(one, CONFIG)
     for case in CASES:
         said = reasons(architecture=case.architecture())
         assert (said == []) == (case.residual == "projected"), case
@@ -175,7 +176,7 @@ def test_what_it_does_not_handle_is_said(stand_in: list[int], monkeypatch: pytes
     ]
     endless = replace(CONFIG, epochs=10**8)
     assert "windows in all epochs (only up to 2,147,483,647)" in reasons(config=endless)[0]
-    monkeypatch.setattr(cuda, "_MOST_OF_MEMORY", 1e-6)
+    monkeypatch.setattr(limits, "MOST_OF_MEMORY", 1e-6)
     assert reasons()[0].endswith("bytes of rows and windows (the GPU has room for 1,000)")
 
 
@@ -183,7 +184,7 @@ def test_a_shape_that_does_not_fit_is_said(stand_in: list[int], monkeypatch: pyt
     def unavailable(*shape: object) -> None:
         raise UnavailableError("a block needs 300,000 bytes of shared memory, and there are 100,000")
 
-    monkeypatch.setattr(cuda, "kernel_for", unavailable)
+    monkeypatch.setattr(limits, "kernel_for", unavailable)
     assert reasons() == ["this shape (a block needs 300,000 bytes of shared memory, and there are 100,000)"]
     train_members(members(count=1), replace(CONFIG, epochs=1))  # on the CPU
     assert stand_in == []
@@ -232,13 +233,13 @@ def test_a_process_that_cannot_use_the_gpu_is_told_apart(monkeypatch: pytest.Mon
     def refuses() -> int:
         raise RuntimeError("Cannot re-initialize CUDA in forked subprocess.\nUse spawn.")
 
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(limits, "_is_there", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", refuses)
     assert reasons() == ["this process (Cannot re-initialize CUDA in forked subprocess)"]
 
 
 def test_an_old_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(limits, "_is_there", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
     assert reasons() == ["a GPU of compute capability 7.5 (only 8.0 or above)"]
@@ -253,7 +254,7 @@ class Watched:
     made: list["Watched"]
 
     def __init__(
-        self, kernel: str, jobs: Sequence[TrainingJob], on_epoch: Callable[[int, Epoch], None]
+        self, kernel: str, jobs: Sequence[TrainingJob], on_epoch: Callable[[int, Epoch], None] | None
     ) -> None:
         self.kernel, self.jobs, self.on_epoch = kernel, jobs, on_epoch
         self.looks, self.stopped, self.waited = 0, False, False
@@ -262,7 +263,8 @@ class Watched:
     def poll(self) -> bool:
         self.looks += 1
         for index in range(len(self.jobs)):
-            self.on_epoch(index, {"epoch": self.looks})
+            if self.on_epoch is not None:
+                self.on_epoch(index, {"epoch": self.looks})
         return self.stopped or self.looks >= self.jobs[0].last
 
     def stop(self) -> None:
@@ -279,7 +281,7 @@ class Watched:
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[Watched]:
     Watched.made = []
     monkeypatch.setattr(cuda, "Launch", Watched)
-    monkeypatch.setattr(cuda, "_device", lambda config: 0)
+    monkeypatch.setattr(cuda, "gpu_of", lambda config: 0)
     monkeypatch.setattr(cuda, "_free", lambda device: 10**9)
     monkeypatch.setattr(cuda, "kernel_for", lambda shape, batch, device: (shape, -(-batch // 8)))
     return Watched.made

@@ -5,6 +5,7 @@ from varnn.scale.many import SeriesDone, fit_many
 from varnn.scale.models import Models
 from varnn.scale.partitioning import partition_files
 from varnn.scale.scoring import Scored, ScoredFile, score_files
+from varnn.scale.tuning.tuner import VARNNTuner
 
 __all__ = [
     "KeyedService",
@@ -12,6 +13,7 @@ __all__ = [
     "Scored",
     "ScoredFile",
     "SeriesDone",
+    "VARNNTuner",
     "fit_many",
     "partition_files",
     "score_files",

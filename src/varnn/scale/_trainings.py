@@ -15,6 +15,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing.connection import Client, Connection, Listener
 from threading import Event
 from types import TracebackType
@@ -36,7 +37,7 @@ class Job(Protocol):
 
     @classmethod
     def of(cls, member: "Member", config: "TrainConfig") -> "Self":
-        """Make one of a member."""
+        """Make one of a member; Refused where it is known already that the parent does not train it."""
         ...
 
     def trained(self, result: Any) -> "Trained":
@@ -159,15 +160,29 @@ class _Remote:
         on_epoch: "Callable[[int, Epoch], None] | None" = None,
         stop: Event | None = None,
     ) -> "list[Trained]":
-        from varnn.network.training import train_members
-
-        jobs = [self.door.kind.of(member, config) for member in members]
-        kind, answer = _asked(self.door, jobs)
+        try:
+            jobs = [self.door.kind.of(member, config) for member in members]
+            kind, answer = _asked(self.door, jobs)
+        except Refused:
+            kind = _REFUSED
         if kind == _REFUSED:
-            return train_members(members, config, on_epoch, stop)
+            return _trained_here(members, config, on_epoch, stop)
         if kind == _FAILED:
             raise TrainingError(str(answer))
         return [job.trained(result) for job, result in zip(jobs, answer, strict=True)]
+
+
+def _trained_here(
+    members: "Sequence[Member]",
+    config: "TrainConfig",
+    on_epoch: "Callable[[int, Epoch], None] | None",
+    stop: Event | None,
+) -> "list[Trained]":
+    """Train on the CPU, unless the GPU was asked for by name: each process that uses it takes room there."""
+    from varnn.network.training import train_members
+
+    device = "cpu" if config.device == "auto" else config.device
+    return train_members(members, replace(config, device=device), on_epoch, stop)
 
 
 _mine = threading.local()

@@ -1,38 +1,18 @@
 """Several networks, side by side: on the CPU a thread each, on a GPU a block each, or as one batch."""
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
 from varnn.data import allocator
-from varnn.data.panel import Panel
-from varnn.network.cell import Architecture
+from varnn.jobs import cores
 from varnn.network.engines.registry import CUDA, batches_members
 from varnn.network.training.config import TrainConfig, pick_device
 from varnn.network.training.loop import train, train_together
-from varnn.network.training.record import Ahead, Epoch, Trained
+from varnn.network.training.record import Epoch, Member, Trained
 from varnn.network.training.stopping import OwnEvent
 from varnn.network.training.threads import one_thread
-
-
-@dataclass(frozen=True, eq=False)
-class Member:
-    """One network to train: a cell, prepared rows, and the seed its weights and batches are drawn from.
-
-    A cell that looks ahead comes with what it is to see there. With ``stop_after`` training ends after so
-    many epochs of the schedule, as if nothing had come after them.
-    """
-
-    architecture: Architecture
-    training: Panel
-    validation: Panel | None
-    seed: int
-    ahead: Ahead | None = None
-    stop_after: int | None = None
-
 
 Trainer = Callable[
     [Sequence[Member], TrainConfig, Callable[[int, Epoch], None] | None, Event | None], list[Trained]
@@ -100,11 +80,11 @@ def _trained(
     allocator.release()  # of whatever prepared the rows
     with one_thread():
         if config.engine == CUDA or (config.engine == "auto" and config.device != "cpu"):
-            from varnn.network.engines.cuda import training as cuda  # it asks this package for members
+            from varnn.network.engines.cuda import limits, training  # they import parts of this package
 
-            refusal = cuda.refusal(members, config)
+            refusal = limits.refusal(members, config)
             if refusal is None:
-                return cuda.train_by_jobs(members, config, on_epoch, stop)
+                return training.train_by_jobs(members, config, on_epoch, stop)
             if config.engine == CUDA:
                 raise refusal
         if pick_device(config.device).type != "cpu":
@@ -117,7 +97,7 @@ def _trained(
             return [run(index) for index in range(len(members))]
         if len(members) == 1:
             return [run(0)]
-        with ThreadPoolExecutor(min(len(members), os.cpu_count() or 1)) as pool:
+        with ThreadPoolExecutor(min(len(members), cores.usable())) as pool:
             futures = [pool.submit(run, index) for index in range(len(members))]
             try:
                 return [future.result() for future in futures]

@@ -2,5 +2,5 @@
 
 ``job`` is what a member learns from, as arrays; ``_nvrtc`` compiles ``train.cu`` for one shape, ``_driver``
 loads and launches it, ``_layout`` is what both sides know of memory, ``launch`` trains jobs of one shape;
-``training`` is the way in.
+``limits`` says what is handled, and ``training`` is the way in.
 """

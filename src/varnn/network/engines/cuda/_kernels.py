@@ -14,6 +14,7 @@ from varnn.network.engines.cuda._nvrtc import UnavailableError
 OLDEST = (8, 0)  # compute capability: shared memory enough for a window of the default
 _SOURCE = Path(__file__).with_name("train.cu")
 _lock = Lock()
+_locks: dict[tuple[Shape, tuple[int, ...], int], Lock] = {}
 
 
 def kernel_for(shape: Shape, batch: int, device: int) -> Kernel:
@@ -30,8 +31,11 @@ def kernel_for(shape: Shape, batch: int, device: int) -> Kernel:
     device : int
         Number of the GPU.
     """
-    with _lock:  # threads that want the same one wait for it
-        found = _found(shape, windows_at_once(batch), device)
+    choices = windows_at_once(batch)
+    with _lock:
+        own = _locks.setdefault((shape, choices, device), Lock())
+    with own:  # threads that want the same one wait for it, others compile theirs
+        found = _found(shape, choices, device)
     if isinstance(found, str):
         raise UnavailableError(found)
     return found

@@ -15,8 +15,7 @@ from varnn.network.engines.engine import pack, unpack
 from varnn.network.training.batches import learning_rate_at, orders
 from varnn.network.training.config import TrainConfig
 from varnn.network.training.failures import refuse_infinite, refuse_unvalidated
-from varnn.network.training.members import Member
-from varnn.network.training.record import Epoch, Trained
+from varnn.network.training.record import Epoch, Member, Trained
 from varnn.network.training.validation import validation_ends
 
 SingleArray = npt.NDArray[np.float32]

@@ -1,4 +1,4 @@
-"""Members -> trained members on a GPU, where the kernel handles them; why not, where it does not.
+"""Members that the kernel handles -> trained members, on a GPU.
 
 Not an engine, which computes loss and gradient of one batch: this trains whole members, and takes the place
 of the loop. `varnn.network.training.train_members` asks here first.
@@ -12,127 +12,22 @@ from threading import Event
 import torch
 
 from varnn.errors import ConfigError
-from varnn.network.engines._workspace import count_weights
 from varnn.network.engines.cuda._driver import Kernel
-from varnn.network.engines.cuda._kernels import OLDEST, kernel_for
-from varnn.network.engines.cuda._layout import Shape
-from varnn.network.engines.cuda._nvrtc import UnavailableError
+from varnn.network.engines.cuda._kernels import kernel_for
+from varnn.network.engines.cuda._layout import STATES, Shape
 from varnn.network.engines.cuda.job import JobResult, TrainingJob
 from varnn.network.engines.cuda.launch import Launch, arrays_of
+from varnn.network.engines.cuda.limits import MOST_OF_MEMORY, gpu_of
 from varnn.network.engines.registry import CUDA
-from varnn.network.handled import ANY, HandledCells
-from varnn.network.training.config import TrainConfig, pick_device
-from varnn.network.training.members import Member
-from varnn.network.training.record import Epoch, Trained
-from varnn.network.training.validation import validation_ends
+from varnn.network.training.config import TrainConfig
+from varnn.network.training.record import Epoch, Member, Trained
 
-CELLS = HandledCells(
-    {
-        "n_inputs": ANY,
-        "hidden_size": ANY,
-        "memory_size": ANY,
-        "accumulate": (False, True),
-        "activation_memory": (False, True),
-        "residual": ("projected",),
-        "memory_activation": ("relu", "tanh"),
-        "horizon": (1,),
-    }
-)
-MOST_WEIGHTS = 2**15  # they and their gradient are in the 2**16 registers of a multiprocessor
-_MOST_OF_MEMORY = 0.7  # of a GPU's, for rows and windows: the rest is others'
-_MOST_NUMBERS = 2**31 - 1  # windows are told by 32 bits
 _SHORTEST_WAIT, _LONGEST_WAIT = 2e-4, 5e-3  # seconds between looks at the GPU
 
 Wave = dict[Kernel, list[int]]  # numbers of the jobs of each launch
 Run = Callable[
     [Sequence[TrainingJob], Callable[[int, Epoch], None] | None, Event | None], list[JobResult]
 ]  # what trains jobs: `run_jobs` here, or another that sends them to it
-
-
-def refusal(members: Sequence[Member], config: TrainConfig) -> ConfigError | None:
-    """Explain, as an error to raise, why members cannot be trained by the kernel here; None where they can.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from varnn.data.panel import Panel
-    >>> from varnn.network.cell import Architecture
-    >>> rows = Panel.from_arrays(np.zeros((9, 2)), np.arange(9.0))
-    >>> member = Member(Architecture.of("RM", n_inputs=2, residual="none"), rows, None, seed=1)
-    >>> print(refusal([member], TrainConfig(window=3, device="cpu")))
-    engine='cuda' does not handle residual='none' (only 'projected'), device='cpu' (only 'auto' or 'cuda').
-    Use Details(engine='auto'), which trains on the CPU what the GPU cannot.
-    """
-    found = dict.fromkeys(reason for member in members for reason in reasons(member, config))
-    if not found:
-        return None
-    return ConfigError(
-        f"engine={CUDA!r} does not handle {', '.join(found)}. "
-        "Use Details(engine='auto'), which trains on the CPU what the GPU cannot."
-    )
-
-
-def handles(member: Member, config: TrainConfig) -> bool:
-    """Tell whether a member can be trained by the kernel here."""
-    return not reasons(member, config)
-
-
-def reasons(member: Member, config: TrainConfig) -> list[str]:
-    """List what of a member, of its settings or of this machine the kernel does not handle, in words."""
-    found = CELLS.unhandled(member.architecture)
-    weights = count_weights(member.architecture)
-    if weights > MOST_WEIGHTS:
-        found.append(f"{weights:,} weights (only up to {MOST_WEIGHTS:,})")
-    if member.ahead is not None:
-        found.append("targets ahead (only the next row)")
-    device = _device(config)
-    if isinstance(device, str):
-        return [*found, device]
-    found += _reasons_of_rows(member, config, device)
-    if not found:  # compiling comes last: it takes a while
-        try:
-            kernel_for(Shape.of(member.architecture, config), config.batch_size, device)
-        except UnavailableError as error:
-            found.append(f"this shape ({error})")
-    return found
-
-
-def _device(config: TrainConfig) -> int | str:
-    """Number of the GPU to train on, or why there is none."""
-    if config.device != "auto":
-        device = pick_device(config.device)  # refuses a name that is none, and a GPU that is not there
-        if device.type != "cuda":
-            return f"device={config.device!r} (only 'auto' or 'cuda')"
-    elif not torch.cuda.is_available():
-        return "this machine (no GPU is usable here, or torch was built without CUDA)"
-    else:
-        device = torch.device("cuda")
-    try:
-        given: int | None = device.index
-        number = torch.cuda.current_device() if given is None else given
-        capability = torch.cuda.get_device_capability(number)
-    except (RuntimeError, AssertionError) as error:  # as in a process that was forked from one that used it
-        return f"this process ({str(error).splitlines()[0].rstrip('.')})"
-    if capability < OLDEST:
-        have, need = (".".join(map(str, one)) for one in (capability, OLDEST))
-        return f"a GPU of compute capability {have} (only {need} or above)"
-    return number
-
-
-def _reasons_of_rows(member: Member, config: TrainConfig, device: int) -> list[str]:
-    found = []
-    panels = [one for one in (member.training, member.validation) if one is not None]
-    if member.validation is not None and len(validation_ends(member.validation, config)) == 0:
-        found.append(f"validation rows too few for a window of {config.window}")
-    epochs = min(member.stop_after or config.epochs, config.epochs)
-    windows = epochs * (len(member.training) // config.loss_rows + member.training.n_series)
-    if max(windows, *map(len, panels)) > _MOST_NUMBERS:
-        found.append(f"{windows:,} windows in all epochs (only up to {_MOST_NUMBERS:,})")
-    needed = 4 * windows + sum(4 * len(one) * (one.inputs.shape[1] + 1) for one in panels)
-    most = int(_MOST_OF_MEMORY * torch.cuda.get_device_properties(device).total_memory)
-    if needed > most:
-        found.append(f"{needed:,} bytes of rows and windows (the GPU has room for {most:,})")
-    return found
 
 
 def train_by_jobs(
@@ -205,12 +100,10 @@ def _run(
 
 def _numbered(
     on_epoch: Callable[[int, Epoch], None] | None, indices: list[int]
-) -> Callable[[int, Epoch], None]:
-    def told(index: int, line: Epoch) -> None:
-        if on_epoch is not None:
-            on_epoch(indices[index], line)
-
-    return told
+) -> Callable[[int, Epoch], None] | None:
+    if on_epoch is None:
+        return None
+    return lambda index, line: on_epoch(indices[index], line)
 
 
 def _watch(launches: Sequence[Launch], stop: Event | None) -> None:
@@ -237,18 +130,19 @@ def _waves(jobs: Sequence[TrainingJob]) -> Iterator[Wave]:
     sent: set[int] = set()
     taken, room = 0, 0
     for index, job in enumerate(jobs):
-        device = _device(job.config)
-        if isinstance(device, str):
-            raise ConfigError(f"engine={CUDA!r} does not handle {device}. Use Details(engine='auto').")
-        kernel = kernel_for(Shape.of(job.architecture, job.config), job.config.batch_size, device)
+        gpu = gpu_of(job.config)
+        if isinstance(gpu, str):
+            raise ConfigError(f"engine={CUDA!r} does not handle {gpu}. Use Details(engine='auto').")
+        kernel = kernel_for(Shape.of(job.architecture, job.config), job.config.batch_size, gpu)
         arrays = {id(one): one.nbytes for one in arrays_of([job])}
+        arrays[id(job)] = STATES * job.weights.nbytes
         needed = sum(size for one, size in arrays.items() if one not in sent)
         if taken + needed > room and wave:
             yield wave
             wave, taken, sent = {}, 0, set()
             needed = sum(arrays.values())
         if not wave:
-            room = int(_MOST_OF_MEMORY * _free(device))
+            room = int(MOST_OF_MEMORY * _free(gpu))
         taken += needed
         sent |= arrays.keys()
         wave.setdefault(kernel, []).append(index)
@@ -256,7 +150,7 @@ def _waves(jobs: Sequence[TrainingJob]) -> Iterator[Wave]:
         yield wave
 
 
-def _free(device: int) -> int:
+def _free(gpu: int) -> int:
     """Bytes of a GPU's memory that torch can have."""
-    free, _ = torch.cuda.mem_get_info(device)
-    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    free, _ = torch.cuda.mem_get_info(gpu)
+    return free + torch.cuda.memory_reserved(gpu) - torch.cuda.memory_allocated(gpu)
