@@ -9,9 +9,9 @@ from varnn.data import allocator
 from varnn.data.files import opened_atomically
 from varnn.errors import DataError
 from varnn.scale._groups import LONGEST, Group, MixedSeries, groups
-from varnn.scale._parquet import batches, opened
 from varnn.scale._score_rows import GroupReader
 from varnn.scale._scoring import Scoring
+from varnn.scale.parquet import batches, opened
 
 _FACTS, _SERIES = b"varnn", b"varnn.series"  # what a file says of itself
 
