@@ -14,7 +14,7 @@ from varnn import Details, Panel, VARNNRegressor
 from varnn.errors import ConfigError, DataError, OutputError
 from varnn.jobs import Failure
 from varnn.scale.tuning.pruning import FEWEST, NotWorthItError, Standing, limits
-from varnn.scale.tuning.rows import Rows, fingerprint
+from varnn.scale.tuning.rows import Rows
 from varnn.scale.tuning.space import NOT_SEARCHED, Space, default_space, read_space
 from varnn.scale.tuning.study import CUT_OFF, Study
 from varnn.scale.tuning.trial import Default, TrialResult
@@ -126,15 +126,6 @@ def test_no_row_is_in_two_parts_and_the_test_rows_are_after_all_others() -> None
 def test_too_few_rows_say_how_many_there_are() -> None:
     with pytest.raises(DataError, match="6 rows in 1 series are too few to tune on at 3 origins"):
         Rows.cut(Panel.from_arrays(None, range(6)), origins=3, test_fraction=0.2)
-
-
-def test_panels_are_told_apart_by_everything_a_model_sees() -> None:
-    X, y, time = np.arange(8.0).reshape(4, 2), np.arange(4.0), np.arange(4)
-    same: dict[str, Any] = {"X": X, "y": y, "time": time, "series": list("aabb"), "input_names": ["p", "q"]}
-    changes = {"X": X + 1, "y": y + 1, "time": time + 1, "series": list("aabc"), "input_names": ["p", "r"]}
-    found = {fingerprint(Panel.from_arrays(**{**same, name: value})) for name, value in changes.items()}
-    assert len({*found, fingerprint(Panel.from_arrays(**same))}) == 1 + len(changes)
-    assert fingerprint(Panel.from_arrays(**same)) == fingerprint(Panel.from_arrays(**same))
 
 
 # Pruning

@@ -14,10 +14,7 @@ test rows are read when nothing is left to choose.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-
-import numpy as np
 
 from varnn.data.panel import Panel
 from varnn.data.preparation import split_in_time
@@ -66,23 +63,3 @@ class Rows:
                 f"{len(panel):,} rows in {panel.n_series:,} series are too few to tune on at {origins} "
                 f"origins, with {test_fraction:.0%} of them set aside: {error}"
             ) from None
-
-
-def fingerprint(panel: Panel) -> str:
-    """Tell panels apart: a hash of their values, names, series and times.
-
-    Examples
-    --------
-    >>> one, other = (Panel.from_arrays(None, [1.0, 2.0, last]) for last in (3.0, 4.0))
-    >>> fingerprint(one) == fingerprint(one), fingerprint(one) == fingerprint(other)
-    (True, False)
-    """
-    texts = panel.texts
-    names = (panel.ids, panel.input_names, panel.target_name, None if texts is None else texts.values)
-    found = hashlib.sha256(repr(names).encode("utf-8", "surrogatepass"))
-    for one in (panel.target, panel.inputs, panel.starts, panel.time, None if texts is None else texts.codes):
-        if one is not None:
-            plain = one.view(np.int64) if one.dtype.kind in "mM" else one
-            found.update(f"{one.dtype.str} {one.shape}".encode())
-            found.update(np.ascontiguousarray(plain).data)
-    return found.hexdigest()

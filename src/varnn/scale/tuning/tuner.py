@@ -20,7 +20,8 @@ from varnn.errors import ConfigError, require
 from varnn.estimator.input import RowSeries, check_parameters, latest_rows, panel_of, seed_of, take_names
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.model.forecast.rows import refuse_too_far
-from varnn.scale.tuning.rows import Rows, fingerprint
+from varnn.scale._fingerprints import fingerprint
+from varnn.scale.tuning.rows import Rows
 from varnn.scale.tuning.search import OnStep, Step, Workers, finals, search, tested
 from varnn.scale.tuning.space import Space
 from varnn.scale.tuning.study import CUT_OFF, Study
@@ -245,7 +246,7 @@ class VARNNTuner(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         """What a study is of: with anything else its trials could not be compared."""
         settings = {name: repr(one) for name, one in model.get_params().items() if name not in _NO_PART}
         return {
-            "rows": fingerprint(panel),
+            "rows": fingerprint(panel, repr((panel.ids, panel.starts.tolist()))),
             "model": settings,
             "space": space.described(),
             "origins": self.origins,
