@@ -18,6 +18,7 @@ from benchmarks.commands import (
     service,
     service_fuzz,
     speed,
+    tune,
 )
 from varnn.cli.app import run
 
@@ -50,6 +51,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "other-streams-page": other_streams.other_streams_page,
     "online": online.online,
     "online-page": online.online_page,
+    "tune": tune.tune,
     "coverage": coverage.coverage,
     "coverage-page": coverage.coverage_page,
     "horizons": horizons.horizons,

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,23 @@ def data_folder() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("the real data sets are not here: set VARNN_DATA_DIR to their folder")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def local_ray() -> Iterator[None]:
+    """Have a Ray of two workers on this machine; what takes ``cluster`` finds it, whatever it is given."""
+    ray = pytest.importorskip("ray")
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    ray.init(
+        address="local",
+        num_cpus=2,
+        include_dashboard=False,
+        object_store_memory=100_000_000,
+        log_to_driver=False,
+        logging_level="ERROR",
+    )
+    yield
+    ray.shutdown()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@
     ├── ModelFileError   (ValueError)    a .varnn file or a snapshot is damaged, foreign or too new
     ├── OutputError      (OSError)       a file cannot be written
     ├── ThreadError      (RuntimeError)  two threads use one stream at the same time
+    ├── WorkerError      (RuntimeError)  processes or machines that are to do the work cannot
     └── MissingExtraError (ImportError)  an optional package is needed and not installed
 
 Every message says what must hold, what came, and what to do. The command turns these into one line
@@ -88,6 +89,10 @@ class OutputError(VarnnError, OSError):
 
 class ThreadError(VarnnError, RuntimeError):
     """Two threads use one stream at the same time."""
+
+
+class WorkerError(VarnnError, RuntimeError):
+    """Processes or machines that are to do the work cannot."""
 
 
 class MissingExtraError(VarnnError, ImportError):

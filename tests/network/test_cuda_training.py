@@ -254,7 +254,7 @@ class Watched:
     made: list["Watched"]
 
     def __init__(
-        self, kernel: str, jobs: Sequence[TrainingJob], on_epoch: Callable[[int, Epoch], None]
+        self, kernel: str, jobs: Sequence[TrainingJob], on_epoch: Callable[[int, Epoch], None] | None
     ) -> None:
         self.kernel, self.jobs, self.on_epoch = kernel, jobs, on_epoch
         self.looks, self.stopped, self.waited = 0, False, False
@@ -263,7 +263,8 @@ class Watched:
     def poll(self) -> bool:
         self.looks += 1
         for index in range(len(self.jobs)):
-            self.on_epoch(index, {"epoch": self.looks})
+            if self.on_epoch is not None:
+                self.on_epoch(index, {"epoch": self.looks})
         return self.stopped or self.looks >= self.jobs[0].last
 
     def stop(self) -> None:

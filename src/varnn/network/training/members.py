@@ -1,12 +1,12 @@
 """Several networks, side by side: on the CPU a thread each, on a GPU a block each, or as one batch."""
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
 
 from varnn.data import allocator
+from varnn.jobs import cores
 from varnn.network.engines.registry import CUDA, batches_members
 from varnn.network.training.config import TrainConfig, pick_device
 from varnn.network.training.loop import train, train_together
@@ -97,7 +97,7 @@ def _trained(
             return [run(index) for index in range(len(members))]
         if len(members) == 1:
             return [run(0)]
-        with ThreadPoolExecutor(min(len(members), os.cpu_count() or 1)) as pool:
+        with ThreadPoolExecutor(min(len(members), cores.usable())) as pool:
             futures = [pool.submit(run, index) for index in range(len(members))]
             try:
                 return [future.result() for future in futures]

@@ -38,7 +38,7 @@ class Launch:
         Compiled for their shape.
     jobs : sequence of TrainingJob
         What to train, each in a block of its own.
-    on_epoch : callable
+    on_epoch : callable or None
         Called after each epoch with the number of the job and its line of the history.
 
     Attributes
@@ -48,17 +48,17 @@ class Launch:
     """
 
     def __init__(
-        self, kernel: Kernel, jobs: Sequence[TrainingJob], on_epoch: Callable[[int, Epoch], None]
+        self, kernel: Kernel, jobs: Sequence[TrainingJob], on_epoch: Callable[[int, Epoch], None] | None
     ) -> None:
         device = torch.device("cuda", kernel.device)
         self._stream = _cuda.Stream(device)
         self._start, self._ended = (_cuda.Event(enable_timing=True) for _ in range(2))
         self._board = Board(jobs, on_epoch, pinned=True)
         with torch.cuda.device(device), torch.cuda.stream(self._stream):
-            drawn = torch.from_numpy(np.stack([job.weights for job in jobs])).to(device)
-            self.state = torch.zeros(len(jobs), STATES, drawn.shape[1], device=device)
-            for row in (WEIGHTS, AVERAGE, BEST):
-                self.state[:, row] = drawn
+            # Made here and copied: the smallest kernel waits until a training that is under way has ended.
+            state = np.zeros((len(jobs), STATES, len(jobs[0].weights)), np.float32)
+            state[:, [WEIGHTS, AVERAGE, BEST]] = np.stack([job.weights for job in jobs])[:, None]
+            self.state = torch.from_numpy(state).to(device)
             rows = Rows(jobs)
             self._rows = torch.empty(rows.n_bytes, dtype=torch.uint8, device=device)
             rows.send(self._rows)
@@ -91,7 +91,7 @@ class Launch:
     def results(self) -> list[JobResult]:
         """What came of each job, once all has ended."""
         with torch.cuda.stream(self._stream):
-            kept = self.state[:, BEST].cpu().numpy()
+            kept = self.state.cpu().numpy()[:, BEST].copy()  # in one piece: what is cut out needs a kernel
         return [self._board.result(index, weights) for index, weights in enumerate(kept)]
 
 
@@ -102,14 +102,18 @@ class Board:
     ----------
     jobs : sequence of TrainingJob
         What is trained.
-    on_epoch : callable
+    on_epoch : callable or None
         Called after each epoch with the number of the job and its line of the history.
     pinned : bool
         Whether a GPU can write to it.
     """
 
     def __init__(
-        self, jobs: Sequence[TrainingJob], on_epoch: Callable[[int, Epoch], None], *, pinned: bool
+        self,
+        jobs: Sequence[TrainingJob],
+        on_epoch: Callable[[int, Epoch], None] | None,
+        *,
+        pinned: bool,
     ) -> None:
         self.jobs, self.on_epoch = jobs, on_epoch
         longest = max(job.last for job in jobs)
@@ -126,12 +130,15 @@ class Board:
     def look(self) -> None:
         """Hand on the epochs that ended since it was last looked at."""
         now = time.perf_counter()
-        for index, (job, seconds) in enumerate(zip(self.jobs, self._seconds, strict=True)):
-            new = int(self.progress[index, DONE]) - len(seconds)
+        counts = self.progress.numpy()[:, DONE].tolist()
+        for index, (job, seconds, count) in enumerate(zip(self.jobs, self._seconds, counts, strict=True)):
+            new = count - len(seconds)
             each = (now - self._latest[index]) / max(new, 1)
             for _ in range(new):
                 seconds.append(each)  # first: on_epoch may raise, and none is told twice
                 self._latest[index] += each
+                if self.on_epoch is None:
+                    continue
                 loss, unseen = self.losses[index, :, len(seconds) - 1].tolist()
                 if math.isfinite(loss):
                     self.on_epoch(index, job.line(len(seconds), loss, unseen, each))

@@ -23,12 +23,15 @@ constexpr int THREADS = 256, WARPS = THREADS / 32;
 constexpr int D = N_D, K = N_K, M = N_M, WINDOW = N_WIN, LOSS = N_LOSS, B = N_B;
 constexpr bool ACTIVATION = N_AM, ACCUMULATE = N_ACC, RELU = N_RELU;
 
-// Columns of F: the state in one array, inputs in another, each with columns of zeros up to a multiple of 8.
-// Rows are 4 (modulo 8) apart, so that the 32 numbers that a warp reads of them lie in 32 banks.
-constexpr int U0 = up(M, 8), STATE = U0 + (ACTIVATION ? up(K, 8) : 0), INPUT = up(D + 1, 8);
+// Columns of F, with columns of zeros up to a multiple of 8. With activation memory there is room for the
+// states of all rows of a window, h and u, but not for the inputs as well, which have an array of their own;
+// without it rows are h, x, 1. They are 4 (modulo 8) apart, so that the 32 numbers that a warp reads lie in
+// 32 banks.
+constexpr int U0 = ACTIVATION ? up(M, 8) : M;
+constexpr int STATE = ACTIVATION ? U0 + up(K, 8) : up(M + D + 1, 8), INPUT = ACTIVATION ? up(D + 1, 8) : 0;
 constexpr int STATE_ROW = STATE + 4, INPUT_ROW = INPUT + 4, SLOTS = WINDOW + (ACTIVATION ? 1 : 0);
 constexpr int STATE_STEPS = STATE / 8, INPUT_STEPS = INPUT / 8, STEPS = STATE_STEPS + INPUT_STEPS;
-constexpr int HIDDEN_STEPS = up(K, 8) / 8, MEMORY_STEPS = U0 / 8;
+constexpr int HIDDEN_STEPS = up(K, 8) / 8, MEMORY_STEPS = up(M, 8) / 8;
 
 constexpr int HIDDEN_TILES = up(K, 16) / 16, MEMORY_TILES = up(M, 16) / 16, WINDOW_TILES = B / 8;
 constexpr int BACK_TILES = MEMORY_TILES + (ACTIVATION ? HIDDEN_TILES : 0);
@@ -41,11 +44,11 @@ constexpr int READOUT = ROWS * K, READOUT_BIAS = READOUT + K, ERROR = READOUT_BI
               ERROR_BIAS = ERROR + M;
 constexpr int CARRY = ERROR_BIAS + M, P = CARRY + (ACCUMULATE ? M * M : 0);
 
-__device__ constexpr int row_of_state(
-    int c) {  // row of the fusion weights that a column multiplies; -1: none
-  return c < M ? D + c : c >= U0 && c < U0 + K ? D + M + c - U0 : -1;
-}
+// The row of the fusion weights that a column multiplies; -1: none.
 __device__ constexpr int row_of_input(int c) { return c < D ? c : c == D ? ROWS - 1 : -1; }
+__device__ constexpr int row_of_state(int c) {
+  return c < M ? D + c : !ACTIVATION ? row_of_input(c - M) : c >= U0 && c < U0 + K ? D + M + c - U0 : -1;
+}
 
 // How warps share tiles of 16 units: several each, or, where there are few, each with some of the windows.
 template <int TILES>
@@ -78,9 +81,9 @@ constexpr int TOGETHER = Hidden::TOGETHER, CHAINS = TOGETHER == 1 ? 2 : 1;
 constexpr int RECORD = larger(SLOTS * B * STATE_ROW, P);
 
 struct Shared {
-  alignas(16) float state[RECORD];             // h and u of all rows; then the gradient
-  alignas(16) float inputs[2][B * INPUT_ROW];  // of this row of the windows and of the next
-  alignas(16) float dz[B * DZ_ROW];            // or, without activation memory, [z > 0]
+  alignas(16) float state[RECORD];                              // h and u of all rows; then the gradient
+  alignas(16) float inputs[2][ACTIVATION ? B * INPUT_ROW : 1];  // of this row of the windows and of the next
+  alignas(16) float dz[B * DZ_ROW];                             // or, without activation memory, [z > 0]
   alignas(16) float du[ACTIVATION ? B * DZ_ROW : 1];
   alignas(16) float da[2][ACCUMULATE ? B * DA_ROW : 1];
   alignas(16) float readout[HIDDEN_TILES * 16], error_weight[MEMORY_TILES * 16],
@@ -109,6 +112,7 @@ struct Member {
 };
 
 constexpr unsigned ALL = 0xffffffffu;
+constexpr int AT_ONCE = 8;  // numbers of the card's memory that are asked for before any is used: all take as long as one
 
 struct Left {
   float at[4];
@@ -220,16 +224,17 @@ __device__ __forceinline__ bool unknown(float label) { return label != label; }
 
 // ---------------------------------------------------------------- windows
 
-// Inputs of a row of the windows, on their way: asked for before they are needed, and put down after.
+// Inputs of a row of the windows, on their way: asked for before they are needed, and put down after. Without
+// activation memory all are there from the beginning.
 struct Inputs {
+  static constexpr bool HELD = ACTIVATION && D > 0;
   static constexpr int EACH = larger(1, (B * D + THREADS - 1) / THREADS);
   const float* x;
   unsigned from[EACH];
   int to[EACH];
   float held[EACH];
   __device__ Inputs(const Shared& s, const float* all) : x(all) {
-    if (D == 0) return;
-#pragma unroll
+    #pragma unroll
     for (int n = 0; n < EACH; n++) {
       const int one = min(n * THREADS + (int)threadIdx.x, B * D - 1), b = one / larger(1, D), i = one - b * D;
       from[n] = (unsigned)(s.ends[b] - (WINDOW - 1)) * D + i, to[n] = b * INPUT_ROW + i;
@@ -238,12 +243,12 @@ struct Inputs {
   __device__ __forceinline__ void ask(int t) {
 #pragma unroll
     for (int n = 0; n < EACH; n++)
-      if (D > 0) held[n] = __ldg(x + from[n] + t * D);
+      if (HELD) held[n] = __ldg(x + from[n] + t * D);
   }
   __device__ __forceinline__ void put(Shared& s, int t) const {
 #pragma unroll
     for (int n = 0; n < EACH; n++)
-      if (D > 0) s.inputs[t & 1][to[n]] = held[n];
+      if (HELD) s.inputs[t & 1][to[n]] = held[n];
   }
 };
 
@@ -254,11 +259,27 @@ __device__ void begin_windows(Shared& s, const float* x, const float* y, const i
   __syncthreads();
   for (int b = tid; b < B; b += THREADS) s.ends[b] = ends[min(b, count - 1)];
   for (int n = tid; n < B * STATE_ROW; n += THREADS) s.state[n] = 0.f;
-  for (int n = tid; n < 2 * B * (INPUT_ROW - D); n += THREADS) {
-    const int row = n / (INPUT_ROW - D), c = D + n - row * (INPUT_ROW - D);
-    s.inputs[0][row * INPUT_ROW + c] = c == D ? 1.f : 0.f;
-  }
   __syncthreads();
+  float* rows = ACTIVATION ? s.inputs[0] : s.state + M;  // where inputs go: of two rows at a time, or of all
+  constexpr int COUNT = (ACTIVATION ? 2 : WINDOW) * B, WIDTH = ACTIVATION ? INPUT_ROW : STATE_ROW;
+  constexpr int PADDED = ACTIVATION ? INPUT_ROW - D : STATE_ROW - M - D;
+  for (int n = tid; n < COUNT * PADDED; n += THREADS) {
+    const int row = n / PADDED, c = n - row * PADDED;
+    rows[row * WIDTH + D + c] = c == 0 ? 1.f : 0.f;
+  }
+  if (!ACTIVATION && D > 0)
+    for (int from = tid; from < COUNT * D; from += AT_ONCE * THREADS) {
+      float held[AT_ONCE];
+      int to[AT_ONCE];
+#pragma unroll
+      for (int n = 0; n < AT_ONCE; n++) {
+        const int one = min(from + n * THREADS, COUNT * D - 1), row = one / larger(1, D), i = one - row * D;
+        const int t = row / B, b = row - t * B;
+        held[n] = x[(long long)(s.ends[b] - (WINDOW - 1) + t) * D + i], to[n] = row * WIDTH + i;
+      }
+#pragma unroll
+      for (int n = 0; n < AT_ONCE; n++) rows[to[n]] = held[n];
+    }
   Inputs inputs(s, x);
   inputs.ask(0);
   for (int n = tid; n < WINDOW * B; n += THREADS) {
@@ -514,7 +535,6 @@ __device__ __forceinline__ void backwards(Shared& s, Gradient& d, const float* p
           if (ACTIVATION && hidden.again(group, c)) continue;
           const int column = hidden.column(group, c) * 8;
           const Left less = low(a[c]);
-          constexpr int AT_ONCE = 6;
 #pragma unroll
           for (int from = 0; from < STEPS; from += AT_ONCE) {
             Right b[AT_ONCE];
@@ -713,7 +733,6 @@ __device__ __forceinline__ void adam(Shared& s, const Member& me, float rate, in
     scale = fminf(1.f, me.clip / (sqrtf(over_block(squares, s.sums[0])) + 1e-12f));
   }
   const float mix = me.keep > 0.f ? 1.f - fminf(me.keep, (float)number / (float)(number + 9)) : 1.f;
-  constexpr int AT_ONCE = 8;  // all are read before any is written: each takes as long as all
   for (int from = threadIdx.x; from < P; from += AT_ONCE * THREADS) {
     float w[AT_ONCE], m[AT_ONCE], v[AT_ONCE], a[AT_ONCE];
 #pragma unroll

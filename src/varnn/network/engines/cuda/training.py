@@ -100,12 +100,10 @@ def _run(
 
 def _numbered(
     on_epoch: Callable[[int, Epoch], None] | None, indices: list[int]
-) -> Callable[[int, Epoch], None]:
-    def told(index: int, line: Epoch) -> None:
-        if on_epoch is not None:
-            on_epoch(indices[index], line)
-
-    return told
+) -> Callable[[int, Epoch], None] | None:
+    if on_epoch is None:
+        return None
+    return lambda index, line: on_epoch(indices[index], line)
 
 
 def _watch(launches: Sequence[Launch], stop: Event | None) -> None:
