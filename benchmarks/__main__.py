@@ -15,9 +15,11 @@ from benchmarks.commands import (
     online,
     other_streams,
     robustness,
+    scale,
     service,
     service_fuzz,
     speed,
+    tune,
 )
 from varnn.cli.app import run
 
@@ -50,6 +52,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "other-streams-page": other_streams.other_streams_page,
     "online": online.online,
     "online-page": online.online_page,
+    "tune": tune.tune,
     "coverage": coverage.coverage,
     "coverage-page": coverage.coverage_page,
     "horizons": horizons.horizons,
@@ -61,6 +64,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "fuzz": fuzz.fuzz,
     "kills": kills.kills,
     "store": kills.store,
+    "scale-score": scale.scale_score,
+    "scale-keyed": scale.scale_keyed,
     "service-load": service.service_load,
     "service-kills": service.service_kills,
     "service-fuzz": service_fuzz.service_fuzz,

@@ -8,15 +8,17 @@ when the estimator is first used, torch when it first trains.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from varnn._version import VERSION
+
 if TYPE_CHECKING:
     from varnn import baselines, datasets, evaluation
     from varnn.data.panel import Panel
     from varnn.estimator.details import Details
-    from varnn.estimator.loading import load
     from varnn.estimator.regressor import VARNNRegressor
+    from varnn.scale.loading import load
     from varnn.streaming.stream import Stream
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = ["Details", "Panel", "Stream", "VARNNRegressor", "baselines", "datasets", "evaluation", "load"]
 
@@ -25,7 +27,7 @@ _HOME = {
     "Panel": "varnn.data.panel",
     "Stream": "varnn.streaming.stream",
     "VARNNRegressor": "varnn.estimator.regressor",
-    "load": "varnn.estimator.loading",
+    "load": "varnn.scale.loading",
 }
 
 

@@ -136,7 +136,7 @@ def test_epochs_are_told_one_at_a_time() -> None:
         patched.setattr("os.cpu_count", lambda: 4)  # of which members make use
         model.fit(None, LABELS[:300], on_epoch=on_epoch)
     assert most == 1
-    assert set(lines[0]) == {*model.history_[0], "member", "progress"}
+    assert set(lines[0]) == {*model.history_[0], "member", "stage", "horizon", "progress"}
     again = sum(model.fitted_.training.best_epoch)
     assert len(lines) == 5 * 4 + again  # those of the refit are told, too, and are not in history_
     assert len(model.history_) == 5 * 4

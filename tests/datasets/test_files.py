@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 from varnn import datasets
 from varnn.cli.datasets import app
+from varnn.data.files import user_cache
 from varnn.datasets import _cache, store
 from varnn.datasets._source import Source
 from varnn.datasets.store import Members
@@ -85,10 +86,10 @@ def test_cache_folder_follows_the_platform(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setenv("XDG_CACHE_HOME", ignored)
         for platform, expected in (("linux", ".cache"), ("darwin", "Library/Caches")):
             monkeypatch.setattr("sys.platform", platform)
-            assert store.user_cache() == Path("/home/someone", expected, "varnn")
+            assert user_cache() == Path("/home/someone", expected, "varnn")
         monkeypatch.setattr("sys.platform", "win32")
         monkeypatch.setenv("LOCALAPPDATA", "/local")
-        assert store.user_cache() == Path("/local/varnn")
+        assert user_cache() == Path("/local/varnn")
 
 
 def in_zip(place: Path) -> None:

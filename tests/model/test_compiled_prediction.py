@@ -18,7 +18,12 @@ from varnn.model.compiled_aggregation import aggregated_rows
 from varnn.model.fitted import Fitted
 from varnn.model.intervals import Interval
 from varnn.model.intervals.compiled_error_scale import tracked_rows
-from varnn.model.prediction import predict, predict_intervals, residual_memory
+from varnn.model.prediction import (
+    predict,
+    predict_chunks,
+    predict_intervals,
+    residual_memory,
+)
 from varnn.network import compiled_code
 from varnn.network.compiled_carried import carried_rows
 
@@ -114,7 +119,8 @@ def test_some_chunks_may_be_worth_it_and_some_not(
     monkeypatch.setattr(prediction, "_HIDDEN_ROWS_AT_ONCE", 50)
     with by_compiled_code():
         monkeypatch.setattr("varnn.network.compiled_code.is_worth_it", lambda rows: rows % 2 == 0)
-        close(predict_intervals(models["default"], panel, LEVELS), plain)
+        parts = [one.interval for one in predict_chunks(models["default"], panel, LEVELS)]
+        close([np.concatenate(one) for one in zip(*parts, strict=True)], plain)
 
 
 @pytest.mark.parametrize("kind", ["default", "RM", "few joined"])
@@ -186,3 +192,20 @@ def test_two_runs_give_the_same_bits(models: dict[str, Fitted], monkeypatch: pyt
     for other in found[1:]:
         for one, two in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(one, two)
+
+
+def test_digits_do_not_depend_on_the_series_beside(
+    models: dict[str, Fitted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A panel in parts gives what the whole gives, but for how BLAS rounds, as long as all go one way."""
+    panel = rows_of([900, 700, 33, 500])
+    assert len(panel) >= compiled_code.ROWS_WORTH_IT
+    monkeypatch.setattr(prediction, "_HIDDEN_ROWS_AT_ONCE", 1000)  # chunks that alone are not worth it
+    whole = predict_intervals(models["default"], panel, LEVELS)
+    for first, last in ((0, 2), (2, 3), (3, 4)):
+        rows = slice(int(panel.starts[first]), int(panel.starts[last]))
+        part = panel.between(rows.start, rows.stop)
+        with compiled_code.worth_it_for(len(panel)):
+            found = predict_intervals(models["default"], part, LEVELS)
+        for values, expected in zip(found, whole, strict=True):
+            np.testing.assert_allclose(values, expected[rows], rtol=1e-11, atol=1e-11)

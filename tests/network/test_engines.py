@@ -22,7 +22,7 @@ from varnn.errors import ConfigError
 from varnn.network.cell import Architecture, MemoryActivation, Residual
 from varnn.network.engines.engine import Engine, Task, pack
 from varnn.network.engines.reference import ReferenceEngine
-from varnn.network.engines.registry import ENGINES, batches_members, engine_names, make_engine
+from varnn.network.engines.registry import CUDA, ENGINES, batches_members, engine_names, make_engine
 from varnn.network.training import Member, TrainConfig, Trained, members, train, train_together
 
 
@@ -190,6 +190,14 @@ def test_divergence_reaches_the_loss(engine: type[Engine], cell: Architecture) -
     assert gradient.isnan().any()
 
 
+def test_divergence_reaches_the_loss_of_the_reference() -> None:
+    """Labels say what is left out of it, not errors: those of NaN weights are NaN too."""
+    problem = Problem(cell_of(True, True, "projected", "relu", 4), window=4)
+    problem.flat[:] = torch.nan
+    loss, _ = ReferenceEngine(problem.task).loss_and_gradient(problem.flat, problem.ends)
+    assert loss.isnan()
+
+
 def curve(problem: Problem, engine: type[Engine]) -> list[float]:
     """Losses of three epochs of training with the engine's own optimiser; each has a remainder batch."""
     problem = copy.deepcopy(problem)
@@ -294,8 +302,8 @@ def test_falling_back_is_silent_for_auto_only(
 
 
 def test_names() -> None:
-    assert engine_names() == ["auto", *(engine.name for engine in ENGINES)]
-    assert len(set(engine_names())) == len(ENGINES) + 1
+    assert engine_names() == ["auto", "cuda", *(engine.name for engine in ENGINES)]
+    assert len(set(engine_names())) == len(ENGINES) + 2
     task = Problem(CELLS[0], window=2).task
     with pytest.raises(ConfigError, match=r"engine must be one of .*'auto'.*'reference'.*got 'quick'"):
         make_engine("quick", task)
@@ -303,7 +311,7 @@ def test_names() -> None:
         TrainConfig(engine="quick")
 
 
-@pytest.mark.parametrize("name", engine_names())
+@pytest.mark.parametrize("name", [name for name in engine_names() if name != CUDA])
 def test_members_in_every_step_need_an_engine_that_takes_them(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -323,3 +323,10 @@ def test_rows_too_few_for_a_window_are_validated_one_by_one() -> None:
     loss = validation_loss_of(cell, random_panel([5, 4]), config, torch.device("cpu"))
     assert isinstance(loss, LossOfRows)
     assert math.isfinite(loss(torch.tensor(pack(random_weights(cell, 1, np.float32))))[0])
+
+
+def test_members_keep_to_the_cores_that_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = set()
+    monkeypatch.setenv("VARNN_CORES", "1")  # as in a process that is one of several
+    members(TrainConfig(epochs=2), lambda *_: threads.add(threading.get_ident()))
+    assert len(threads) == 1

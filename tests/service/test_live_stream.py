@@ -16,6 +16,7 @@ from varnn.model.fitted import Fitted
 from varnn.service import reading
 from varnn.service.errors import Busy, Closing
 from varnn.service.live_stream import LiveStream, StreamSettings
+from varnn.service.requests import Request
 from varnn.streaming.late import LateLabels
 from varnn.streaming.row_store import RowStore
 
@@ -293,3 +294,33 @@ def test_a_first_step_that_fails_does_not_end_a_stream(
     assert "prediction" in live.submit([{"x": [0.1, 0.2]}]).result(20)[0]
     live.close()
     assert not live.is_ready
+
+
+def test_a_request_sent_again_is_answered_as_it_was_also_where_it_was_refused(
+    champion: Fitted, tmp_path: Path
+) -> None:
+    """Without the number of the request, its label would be taken the second time: there is a row by then."""
+    messages = [{"series": "a", "y": 1.0}, {"series": "a", "x": [0.1, 0.2]}, "nonsense"]
+    live = LiveStream("house", tmp_path / "house.state", ("first", champion))
+    first = live.submit(messages, request=Request("me", 1)).result()
+    assert "error" in first[0] and first[1]["row"] == 0 and "error" in first[2]
+    live.close()
+    live = LiveStream("house", tmp_path / "house.state", ("first", champion))
+    assert live.submit(messages, request=Request("me", 1)).result() == first
+    assert live.submit([{"series": "a", "y": 1.0}], request=Request("me", 2)).result()[0]["row"] == 0
+    live.close()
+
+
+def test_a_request_that_was_not_written_is_a_new_one(
+    champion: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = LiveStream("house", tmp_path / "house.state", ("first", champion))
+    row = {"series": "a", "x": [0.1, 0.2], "y": 1.0}
+    expected = live.submit([row | {"series": "b"}]).result()[0]["prediction"]
+    with monkeypatch.context() as patch:
+        patch.setattr(live._store, "commit", lambda: (_ for _ in ()).throw(OutputError("no room")))
+        with pytest.raises(OutputError, match="no room"):
+            live.submit([row], request=Request("me", 1)).result()
+    (answer,) = live.submit([row], request=Request("me", 1)).result()
+    assert answer["row"] == 0 and answer["prediction"] == expected
+    live.close()

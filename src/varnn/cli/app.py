@@ -23,6 +23,7 @@ from varnn.cli import (
     serve,
     stream,
     token,
+    tune,
 )
 from varnn.cli.terminal import console, is_plain, one_line
 from varnn.errors import VarnnError
@@ -43,6 +44,7 @@ app.command("stream")(stream.stream)
 app.command("serve")(serve.serve)
 app.command("inspect")(inspect.inspect)
 app.command("compare")(compare.compare)
+app.command("tune")(tune.tune)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(token.app, name="token")

@@ -9,12 +9,14 @@ from varnn.cli.terminal import console
 if TYPE_CHECKING:
     from threading import Event
 
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
     from varnn.evaluation import Score
     from varnn.paper.jobs import Job, Outcome
+    from varnn.scale.tuning.search import Step
 
 Line = dict[str, float]
+_LONGEST = 90  # characters beside a bar
 
 
 @contextmanager
@@ -76,6 +78,22 @@ def backtest_bar() -> "Iterator[Callable[[int, int], None]]":
             progress.update(task, completed=done, total=total)
 
         yield on_fit
+
+
+@contextmanager
+def tuning_bar() -> "Iterator[Callable[[Step], None]]":
+    """Show trials done, the latest one and the time left; then what comes after them, each with a bar."""
+    with counting_bar() as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def on_step(step: "Step") -> None:
+            if step.stage not in tasks:
+                tasks[step.stage] = progress.add_task(step.words, total=step.total)
+            progress.update(
+                tasks[step.stage], completed=step.done, total=step.total, description=step.words[:_LONGEST]
+            )
+
+        yield on_step
 
 
 def counting_bar() -> "Progress":

@@ -229,3 +229,15 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(opened)
         finally:
             os.close(opened)
+
+
+def user_cache() -> Path:
+    """Folder of this library among the user's caches, by the custom of the platform."""
+    chosen = os.environ.get("XDG_CACHE_HOME", "")
+    if Path(chosen).is_absolute():  # the XDG rule: a relative path there is to be ignored
+        return Path(chosen, "varnn")
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local", "varnn")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "varnn"
+    return Path.home() / ".cache" / "varnn"

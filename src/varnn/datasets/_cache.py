@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn.data.files import write_atomically
-from varnn.datasets.store import Members, user_cache
+from varnn.data.files import user_cache, write_atomically
+from varnn.datasets.store import Members
 
 Arrays = dict[str, npt.NDArray[Any]]
 

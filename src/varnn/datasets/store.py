@@ -7,7 +7,6 @@ cache. In each place a zip comes first, then the same files unpacked, however de
 import hashlib
 import lzma
 import os
-import sys
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 
+from varnn.data.files import user_cache
 from varnn.datasets._source import Source
 from varnn.errors import DataError
 
@@ -124,18 +124,6 @@ def _expanded(archive: zipfile.ZipFile, information: zipfile.ZipInfo, most: int)
             f"{information.filename!r} expands to more than the {most:,} bytes it can have"
         )
     return content
-
-
-def user_cache() -> Path:
-    """Folder of this library among the user's caches, by the custom of the platform."""
-    chosen = os.environ.get("XDG_CACHE_HOME", "")
-    if Path(chosen).is_absolute():  # the XDG rule: a relative path there is to be ignored
-        return Path(chosen, "varnn")
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local", "varnn")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "varnn"
-    return Path.home() / ".cache" / "varnn"
 
 
 def places() -> list[Path]:

@@ -12,10 +12,11 @@ from varnn.data.preparation import split_in_time, with_learnt_inputs
 from varnn.errors import TrainingError, require
 from varnn.estimator import warm_up
 from varnn.estimator._reporting import reporter
-from varnn.estimator._settings import check_settings, checked_details
+from varnn.estimator._settings import checked_details
 from varnn.estimator.input import (
     RowSeries,
     check_fit_arguments,
+    check_parameters,
     latest_rows,
     panel_of,
     seed_of,
@@ -29,6 +30,12 @@ from varnn.persistence import card
 
 if TYPE_CHECKING:  # importing it would import torch
     from varnn.network.training import Trainer
+
+
+def warm_up_for(estimator: Any) -> None:
+    """Compile ahead what a model of these settings will predict by, if it is one that is made quick so."""
+    if estimator.linear and estimator.adapt and checked_details(estimator.details).context != "window":
+        warm_up.begin()
 
 
 def fit_rows(
@@ -46,15 +53,14 @@ def fit_rows(
 
     Another trainer than the usual one may train members of many fits at once.
     """
-    check_settings(estimator.get_params(deep=False))
+    check_parameters(estimator)
     check_fit_arguments(validation, on_epoch, stop)
     require("torch", extra="train", purpose="training")
     if estimator.experts:  # asked for now, not when all is trained
         require("lightgbm", extra="baselines", purpose="experts=('boosting',)")
     from varnn import fitting  # late: it imports torch
 
-    if estimator.linear and estimator.adapt and checked_details(estimator.details).context != "window":
-        warm_up.begin()
+    warm_up_for(estimator)
     most = checked_details(estimator.details).max_rows
     panel = latest_rows(panel_of(estimator, X, y, series, fitting=True), most)
     held_out = estimator.validation_fraction if validation is None else 0.0

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 Line = dict[str, float]
+_REFIT = 3  # of `varnn.fitting.Stage`, which comes with torch: losses on validation rows are those of before
 
 
 def reporter(verbose: int, on_epoch: Callable[[Line], None] | None) -> Callable[[Line], None]:
@@ -20,8 +21,9 @@ def reporter(verbose: int, on_epoch: Callable[[Line], None] | None) -> Callable[
 def print_epoch(line: dict[str, float]) -> None:
     """Print an epoch, as ``verbose=1`` asks for."""
     checked = f"  validation {line['validation_loss']:.6f}" if "validation_loss" in line else ""
+    stage = "  refit" if line.get("stage") == _REFIT else ""
     text = (
         f"{line['progress']:4.0%}  member {int(line['member']) + 1}  epoch {int(line['epoch'])}  "
-        f"loss {line['loss']:.6f}{checked}  {line['seconds']:.2f} s"
+        f"loss {line['loss']:.6f}{checked}  {line['seconds']:.2f} s{stage}"
     )
     print(text, flush=True)  # noqa: T201  # it is asked for

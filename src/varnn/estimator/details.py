@@ -49,9 +49,10 @@ class Details:
     max_rows : int or None, default=2_000_000
         Latest rows to learn from, about so many over all series: more would cost memory and time for
         little. None takes all of them.
-    engine : {"auto", "reference", "fused", "unrolled", "compiled"}, default="auto"
+    engine : {"auto", "cuda", "reference", "fused", "unrolled", "compiled"}, default="auto"
         How gradients are computed: "auto" takes the fastest that handles the cell; "reference" is the
-        readable one. They agree to rounding.
+        readable one. They agree to rounding. "cuda" is the kernel that trains whole networks on a GPU, which
+        "auto" takes where it can, and an error that says why where it cannot.
 
     Examples
     --------

@@ -2,29 +2,31 @@
 
 from pathlib import Path
 
-from varnn.estimator._settings import settings_of_file
+from varnn.estimator._settings import plain_settings, settings_of_file
 from varnn.estimator.input import keep_names
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.persistence import model_file
 
 
 def load(path: str | Path) -> VARNNRegressor:
-    """Read a model written by :meth:`VARNNRegressor.save`; torch is not needed to predict with it.
+    """Read a model written by :meth:`VARNNRegressor.save`; torch is not needed to predict with it."""
+    return _estimator(model_file.read(path), path)
 
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> import varnn
-    >>> X = np.random.default_rng(0).normal(size=(60, 2))
-    >>> model = varnn.VARNNRegressor(epochs=1, hidden_size=4).fit(X, X[:, 0])
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "house.varnn")
-    >>> model.save(path)
-    >>> bool((varnn.load(path).predict(X, X[:, 0]) == model.predict(X, X[:, 0])).all())
-    True
-    """
-    fitted, settings, forecaster = model_file.read(path)
-    model = VARNNRegressor(**settings_of_file(settings, path))
+
+def to_bytes(model: VARNNRegressor, what: str) -> bytes:
+    """What :meth:`VARNNRegressor.save` writes; ``what`` names the model in errors."""
+    settings = plain_settings(model.get_params(deep=False))
+    return model_file.packed(model.fitted_, settings, model.forecaster_, what)
+
+
+def from_bytes(blob: bytes, what: str) -> VARNNRegressor:
+    """Undo :func:`to_bytes`; ``what`` names the source in errors."""
+    return _estimator(model_file.unpacked(blob, what), what)
+
+
+def _estimator(contents: model_file.Contents, what: object) -> VARNNRegressor:
+    fitted, settings, forecaster = contents
+    model = VARNNRegressor(**settings_of_file(settings, what))
     model.fitted_, model.forecaster_ = fitted, forecaster
     model.history_ = fitted.training.history
     model.n_features_in_ = len(fitted.input_names)

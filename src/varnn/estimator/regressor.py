@@ -97,8 +97,8 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
     fill : {"forward", "interpolate", "zero", "none"}, default="forward"
         What stands in for missing inputs. Missing labels are never filled: the memory is held.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where to train; "auto" is the CPU, which is faster for networks this small. Predictions run on
-        NumPy.
+        Where to train; "auto" is the GPU where there is one whose kernel handles the networks, else the CPU.
+        Predictions run on NumPy.
     random_state : int, RandomState or None, default=2025
         Seed of weights and batches.
     verbose : int, default=0
@@ -229,12 +229,12 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         validation : Panel or None, default=None
             Rows to choose on, instead of the last ``validation_fraction`` of each series.
         on_epoch : callable or None, default=None
-            Called after each epoch of every training, candidates and refits too, one call at a time but from
-            several threads, with a line as of ``history_``, ``member`` and ``progress``, the share done.
+            Called after each epoch of every training, from several threads but one at a time, with a line as
+            of ``history_``, ``member``, ``horizon``, ``progress``, the share done, and ``stage``, a number of
+            `varnn.fitting.Stage`. A refit's ``validation_loss`` is what that member had then at that epoch.
         stop : Event or None, default=None
-            Cuts training short once it is set, as Ctrl-C does: what is trained by then is the model, and
-            ``fitted_.training.interrupted`` says so. If nothing is, that is a ``TrainingError``, and the
-            estimator stays as it was.
+            Cuts training short once it is set, as Ctrl-C does: what is trained by then is the model, as
+            ``fitted_.training.interrupted`` says; if nothing is, a ``TrainingError`` leaves all as it was.
         """
         draft = copy(self)  # what scikit-learn's checks set on the way is not there if the fit fails
         fitted, forecaster = fit_rows(

@@ -4,7 +4,8 @@
 `horizon` are what differs between them.
 """
 
+from varnn.fitting._procedure import Stage
 from varnn.fitting.settings import Settings
 from varnn.fitting.stages import fit
 
-__all__ = ["Settings", "fit"]
+__all__ = ["Settings", "Stage", "fit"]

@@ -10,6 +10,7 @@ What differs between the two is a `FittingTask`.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from enum import IntEnum
 from threading import Event, Lock
 from typing import Any, Protocol, TypeVar
 
@@ -21,6 +22,20 @@ from varnn.network.training import Epoch, Member, TrainConfig, Trained, Trainer,
 
 Model = TypeVar("Model")
 Train = Callable[[list[Member]], list[Trained]]
+
+
+class Stage(IntEnum):
+    """What an epoch is part of, as ``on_epoch`` is told it: a number, as all in a line of history is.
+
+    Examples
+    --------
+    >>> Stage(3).name.lower()
+    'refit'
+    """
+
+    CHOOSING = 1  # a first member of each candidate
+    MEMBERS = 2  # the other members of the best one
+    REFIT = 3  # all members again, on all rows
 
 
 class FittingTask(Protocol[Model]):
@@ -98,6 +113,7 @@ def fit_task(
     if ensemble > 1 and not stop.is_set():
         others = [candidates[best].member(seed + index) for index in range(1, ensemble)]
         with suppress(KeyboardInterrupt):  # then the first one is all there is
+            progress.begin(Stage.MEMBERS, first=1)
             members += [one for one in trainer(others, config, progress, stop) if one.history]
         del others  # they hold the prepared rows
     if stop.is_set() and not in_part:
@@ -114,7 +130,7 @@ def refit_task(
     model: Model,
     rows: Panel,
     *,
-    epochs: list[int],
+    members: Sequence[Trained],
     seed: int,
     on_epoch: Callable[[Epoch], None] | None,
     stop: Event,
@@ -125,7 +141,9 @@ def refit_task(
     Nothing is chosen here. Each member is trained anew, for as many epochs as were best for it before. What
     was measured on rows that the network had not seen (shrinkage, first weights, quantiles of errors) stays.
     """
+    epochs = [one.best_epoch for one in members]
     progress = Progress(sum(epochs), on_epoch)
+    progress.begin(Stage.REFIT, before=[one.history for one in members])
 
     def train(members: list[Member]) -> list[Trained]:
         if stop.is_set():
@@ -140,17 +158,41 @@ def refit_task(
 
 
 class Progress:
-    """Hands epochs on, one at a time, with the share of all epochs that is done."""
+    """Hands epochs on, one at a time, with their stage and the share of all epochs that is done."""
 
     def __init__(self, total: int, on_epoch: Callable[[Epoch], None] | None) -> None:
         self.total = total
         self.done = 0
         self.lock = Lock()
         self.on_epoch = on_epoch
+        self.begin(Stage.CHOOSING)
+
+    def begin(self, stage: Stage, *, first: int = 0, before: Sequence[list[Epoch]] = ()) -> None:
+        """Begin a stage.
+
+        Parameters
+        ----------
+        stage : Stage
+            Which.
+        first : int, default=0
+            Number of the first member that it trains.
+        before : sequence of list, default=()
+            Histories of its members in an earlier stage. A refit has no rows left to measure on: its epochs
+            carry the validation losses that the same epochs had then.
+        """
+        self.stage, self.first, self.before = stage, first, before
 
     def __call__(self, member: int, line: Epoch) -> None:
         """Take in an epoch of a member."""
+        told: Epoch = {**self._measured(member, line), **line}
         with self.lock:  # members are trained side by side
             self.done += 1
             if self.on_epoch is not None:
-                self.on_epoch({**line, "member": member, "progress": self.done / self.total})
+                told |= {"member": self.first + member, "stage": self.stage}
+                self.on_epoch({**told, "progress": self.done / self.total})
+
+    def _measured(self, member: int, line: Epoch) -> Epoch:
+        """Give the validation loss that this epoch of this member had in an earlier stage, if any."""
+        lines = self.before[member] if member < len(self.before) else []
+        earlier = next((one for one in lines if one["epoch"] == line["epoch"]), {})
+        return {"validation_loss": earlier["validation_loss"]} if "validation_loss" in earlier else {}

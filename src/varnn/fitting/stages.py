@@ -22,6 +22,7 @@ from varnn.model.floor import is_never_negative
 from varnn.model.forecast import Forecaster
 from varnn.model.peers import refuse_alone
 from varnn.model.training_record import TrainingRecord
+from varnn.network import compiled_code
 from varnn.network.training import Epoch, OwnEvent, Trained, Trainer, one_thread, train_members
 
 logger = logging.getLogger(__name__)
@@ -102,7 +103,8 @@ def fit(
     seed : int, default=0
         The first member's; the others have the following ones.
     on_epoch : callable, optional
-        Called after each epoch with its line of the history, and ``progress``, the share of all done.
+        Called after each epoch with its line of the history, ``member``, ``stage`` (:class:`Stage`),
+        ``horizon``, how far the network in training looks ahead, and ``progress``, the share of all done.
     stop : Event, optional
         Cuts the fit short once it is set. If nothing is trained by then, KeyboardInterrupt is raised.
     trainer : callable, optional
@@ -132,17 +134,18 @@ def fit(
         on_epoch, stop, trainer or train_members, total=one_step * (1 + refit) + (horizon > 1) * (1 + refit)
     )
     fitted, forecaster = None, None
-    if one_step:
-        fitted = stages.one_step(settings, training, validation, everything, refit=refit, seed=seed)
-    if horizon > 1:
-        task = Horizon(settings, training, validation, horizon=horizon, known=known_inputs)
-        try:
-            forecaster = stages.forecaster(task, everything, refit=refit, seed=seed)
-        except KeyboardInterrupt:
-            if fitted is None:
-                raise
-            stages.stop.set()
-            stages.left_out.append("looks one row ahead only")
+    with compiled_code.worth_it_in_a_fit(len(everything)):
+        if one_step:
+            fitted = stages.one_step(settings, training, validation, everything, refit=refit, seed=seed)
+        if horizon > 1:
+            task = Horizon(settings, training, validation, horizon=horizon, known=known_inputs)
+            try:
+                forecaster = stages.forecaster(task, everything, refit=refit, seed=seed)
+            except KeyboardInterrupt:
+                if fitted is None:
+                    raise
+                stages.stop.set()
+                stages.left_out.append("looks one row ahead only")
     if fitted is not None:
         if forecaster is not None:
             # Where inputs are missing from a series' first row on, both have the same in their place, as a
@@ -164,13 +167,14 @@ class _Stages:
         self.announce, self.stop = stop is None, OwnEvent(stop)  # whoever gave one says what is kept
         self.left_out: list[str] = []
 
-    def next_report(self) -> OnEpoch | None:
-        """What the next stage reports its epochs to."""
-        stage, self.done = self.done, self.done + 1
+    def next_report(self, horizon: int = 1) -> OnEpoch | None:
+        """What the next part of the work, of a model that looks so far ahead, reports its epochs to."""
+        part, self.done = self.done, self.done + 1
         on_epoch = self.on_epoch
         if on_epoch is None:
             return None
-        return lambda line: on_epoch({**line, "progress": (stage + line["progress"]) / self.total})
+        share: Epoch = {"horizon": horizon}
+        return lambda line: on_epoch({**line, **share, "progress": (part + line["progress"]) / self.total})
 
     def one_step(
         self,
@@ -206,13 +210,12 @@ class _Stages:
         fitted = replace(fitted, training=record)
         if refit:
             try:
-                epochs = record.best_epoch
                 again = self.next_report()
                 fitted = refit_task(
                     task,
                     fitted,
                     rows,
-                    epochs=epochs,
+                    members=members,
                     seed=seed,
                     on_epoch=again,
                     stop=self.stop,
@@ -232,20 +235,19 @@ class _Stages:
             task,
             ensemble=task.settings.ensemble,
             seed=seed,
-            on_epoch=self.next_report(),
+            on_epoch=self.next_report(task.horizon),
             stop=self.stop,
             in_part=False,
             trainer=self.trainer,
         )
         if refit:
             with suppress(KeyboardInterrupt):
-                epochs = [one.best_epoch for one in members]
-                again = self.next_report()
+                again = self.next_report(task.horizon)
                 return refit_task(
                     task,
                     forecaster,
                     rows,
-                    epochs=epochs,
+                    members=members,
                     seed=seed,
                     on_epoch=again,
                     stop=self.stop,

@@ -57,8 +57,9 @@ class PredictedChunk(NamedTuple):
 def predict(fitted: Fitted, panel: Panel, *, resume: bool | None = None) -> FloatArray:
     """One-step predictions of every row, in the target's units and the panel's order: (N,)."""
     predictions = np.empty(len(panel))
-    for rows, found in predict_rows(fitted, panel, resume=resume):
-        predictions[rows] = found.prediction
+    with compiled_code.worth_it_for(len(panel)):  # all rows go one way, whatever the chunks
+        for rows, found in predict_rows(fitted, panel, resume=resume):
+            predictions[rows] = found.prediction
     return predictions
 
 
@@ -78,9 +79,10 @@ def predict_intervals(
         )
     shape = (len(panel), len(levels))
     whole = Interval(np.empty(len(panel)), np.empty(shape), np.empty(shape))
-    for rows, found in predict_rows(fitted, panel, levels, resume=resume):
-        for values, some in zip(whole, found, strict=True):
-            values[rows] = some
+    with compiled_code.worth_it_for(len(panel)):
+        for rows, found in predict_rows(fitted, panel, levels, resume=resume):
+            for values, some in zip(whole, found, strict=True):
+                values[rows] = some
     if isinstance(interval, Sequence | np.ndarray):
         return whole
     return Interval(whole.prediction, whole.lower[:, 0], whole.upper[:, 0])

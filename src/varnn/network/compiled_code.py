@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -31,6 +32,8 @@ _Result = TypeVar("_Result")
 # Rows that take NumPy a quarter of a second: to load compiled code takes as long. Not "where it is loaded
 # already": the same call must give the same digits whatever was called before it.
 ROWS_WORTH_IT = 2048
+# In a fit, which goes through its rows half a dozen times beside the training.
+FITTED_ROWS_WORTH_IT = 1536
 FEWEST_EACH = 128  # series of a fleet that are worth a core of their own
 SWITCH = "VARNN_COMPILED"  # variable of the environment; 0 does without
 _OFF = ("0", "false", "no", "off")
@@ -98,7 +101,32 @@ def _loads() -> bool:
 
 def is_worth_it(rows: int) -> bool:
     """Tell whether so many rows are enough for compiled code, and it is there."""
-    return rows >= ROWS_WORTH_IT and is_there()
+    return max(rows, _in_all.get()) >= ROWS_WORTH_IT and is_there()
+
+
+_in_all: ContextVar[int] = ContextVar("rows of the work under way", default=0)
+
+
+@contextlib.contextmanager
+def worth_it_for(rows: int) -> Iterator[None]:
+    """Let all that is done within be for so many rows in all, whatever each part of it has.
+
+    Examples
+    --------
+    >>> with worth_it_for(10**6):
+    ...     is_worth_it(1) == is_there()
+    True
+    """
+    token = _in_all.set(max(rows, _in_all.get()))
+    try:
+        yield
+    finally:
+        _in_all.reset(token)
+
+
+def worth_it_in_a_fit(rows: int) -> contextlib.AbstractContextManager[None]:
+    """Let all that is done within be parts of a fit to so many rows."""
+    return worth_it_for(ROWS_WORTH_IT if rows >= FITTED_ROWS_WORTH_IT else 0)
 
 
 def n_cores() -> int:

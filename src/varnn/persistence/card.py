@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from varnn._version import VERSION
 from varnn.data.leaks import advice
 from varnn.data.rules import shown
 from varnn.model.experts import LINEAR, PERSISTENCE, SEASONAL_PERSISTENCE
@@ -58,7 +58,7 @@ def card(fitted: Fitted, settings: Mapping[str, Any], horizon: int | None = None
     ]
     lines.append(_limits(fitted, settings.get("horizon", 1) if horizon is None else horizon))
     lines.append("Settings: " + ", ".join(f"{name}={value!r}" for name, value in settings.items()) + ".")
-    return "\n".join([*lines, f"Written by varnn {version('varnn')}."])
+    return "\n".join([*lines, f"Written by varnn {VERSION}."])
 
 
 def period(time: npt.NDArray[Any] | None) -> list[str] | None:

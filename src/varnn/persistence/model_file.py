@@ -9,7 +9,6 @@ noticed.
 import hashlib
 import json
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from varnn._version import VERSION
 from varnn.data.files import write_atomically
 from varnn.data.rules import shown
 from varnn.errors import DataError, ModelFileError
@@ -64,10 +64,15 @@ def write(
     forecaster : Forecaster or None, default=None
         What forecasts several rows ahead; None where nothing does.
     """
+    write_atomically(path, packed(fitted, settings, forecaster, f"the model for {str(path)!r}"))
+
+
+def packed(fitted: Fitted, settings: Mapping[str, Any], forecaster: Forecaster | None, what: str) -> bytes:
+    """What a file of a model holds, byte for byte; ``what`` names the model in errors."""
     tensors, facts = disassemble(fitted)
     header = {
         "format": FORMAT,
-        "library": version("varnn"),
+        "library": VERSION,
         "card": card(fitted, settings, 1 if forecaster is None else forecaster.horizon),
         "settings": dict(settings),
         **facts,
@@ -76,10 +81,9 @@ def write(
         more, header["forecaster"] = disassemble_forecaster(forecaster)
         tensors |= {f"{_FORECASTER}{name}": array for name, array in more.items()}
     # A file that nobody could read is better refused now, while the model is at hand.
-    what = f"the model for {str(path)!r}"
     check_model(tensors, json.loads(json.dumps(header)), what)
     _check_parts(fitted, forecaster, what)
-    write_atomically(path, to_bytes(tensors, header))
+    return to_bytes(tensors, header)
 
 
 def read(path: str | Path) -> Contents:
@@ -87,8 +91,12 @@ def read(path: str | Path) -> Contents:
     place = Path(path)
     if not place.is_file():
         raise ModelFileError(f"there is no model file {str(path)!r}. Check the path.")
-    what = repr(str(path))
-    tensors, header = from_bytes(place.read_bytes(), what)
+    return unpacked(place.read_bytes(), repr(str(path)))
+
+
+def unpacked(blob: bytes, what: str) -> Contents:
+    """Undo :func:`packed`; ``what`` names the source in errors."""
+    tensors, header = from_bytes(blob, what)
     if header["format"] < _ERROR_SCALE_SINCE:
         header["spread"] = None
     check_model(tensors, header, what)
@@ -139,7 +147,7 @@ def from_bytes(blob: bytes, what: str) -> tuple[Tensors, dict[str, Any]]:
         ) from None
     if not isinstance(found, int) or isinstance(found, bool) or not 1 <= found <= FORMAT:
         raise ModelFileError(
-            f"{what} has format {shown(found)}; this version ({version('varnn')}) reads up to {FORMAT}. "
+            f"{what} has format {shown(found)}; this version ({VERSION}) reads up to {FORMAT}. "
             "Upgrade with: pip install --upgrade varnn"
         )
     try:

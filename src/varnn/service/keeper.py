@@ -13,6 +13,7 @@ from typing import Any
 from varnn.data.timestamps import seconds_since_1970, timestamp
 from varnn.service import challenger
 from varnn.service.challenger import Challenger
+from varnn.service.requests import LastRequest
 from varnn.service.said import Said
 from varnn.service.summary import Summary
 from varnn.streaming.companion import Companion
@@ -51,6 +52,7 @@ class Keeper(Companion):
 
     def __init__(self, *, late: int, most_rows: int, most_in_all: int, tell: Told) -> None:
         self.challengers: list[Challenger] = []
+        self.requests = LastRequest()
         self.summaries: dict[int, Summary] = {}  # of all series, also of those on disk
         self.ids: dict[str, int] = {}  # numbers of all series by their names as JSON
         self._late, self._most_rows, self._most_in_all, self._tell = late, most_rows, most_in_all, tell
@@ -67,6 +69,7 @@ class Keeper(Companion):
         self._touched: set[int] = set()
         self._cuts: dict[int, int] = {}  # series, and the first row to be kept
         self._undone: dict[int, int] = {}  # rows from which on history is not that of the series any more
+        self.requests.forget()
         self._rows: list[dict[str, Any]] = []  # to be told
         self._noticed: list[dict[str, Any]] = []
 
@@ -76,6 +79,7 @@ class Keeper(Companion):
             for statement in (TABLES + challenger.TABLES).split(";"):
                 database.execute(statement)
         self._database = self._said.database = database
+        self.requests.open(database)
         self._read(database)
         for one in self.challengers:
             one.open(database)
@@ -185,6 +189,7 @@ class Keeper(Companion):
             "INSERT OR REPLACE INTO summaries VALUES (?, ?, ?)",
             ((one, *self.summaries[one].packed()) for one in sorted(self._touched)),
         )
+        self.requests.write(database)
         if self._cuts:
             self._cut(database)
         for one in self.challengers:

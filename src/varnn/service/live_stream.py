@@ -26,6 +26,7 @@ from varnn.model.fitted import Fitted
 from varnn.service.challenger import Challenger
 from varnn.service.errors import Busy, Closing, refusal
 from varnn.service.keeper import Keeper
+from varnn.service.requests import Request
 from varnn.streaming.messages import name_of
 from varnn.streaming.row_store import RowStore
 from varnn.streaming.stream import Stream
@@ -197,7 +198,9 @@ class LiveStream:
         """Messages in the queue."""
         return self._waiting
 
-    def submit(self, messages: Sequence[Any], *, pure: bool = False) -> Future[list[dict[str, Any]]]:
+    def submit(
+        self, messages: Sequence[Any], *, pure: bool = False, request: Request | None = None
+    ) -> Future[list[dict[str, Any]]]:
         """Hand in messages; what comes of it is there once it is on disk, in the same order.
 
         Parameters
@@ -206,12 +209,16 @@ class LiveStream:
             As `varnn.streaming.rows` has them.
         pure : bool, default=False
             Whether only to predict each x as the next row of its series, and to change nothing.
+        request : Request or None, default=None
+            What the sender calls these messages: sent again, all of them are answered as they were.
         """
         if pure:
             return self._hand_in(
                 len(messages), lambda store: [self._one(store.peek, message) for message in messages]
             )
-        return self._hand_in(len(messages), lambda store: self._answered(store, messages), writes=True)
+        return self._hand_in(
+            len(messages), lambda store: self._answered(store, messages, request), writes=True
+        )
 
     def call(self, do: Callable[[RowStore], _Found], *, writes: bool = False) -> Future[_Found]:
         """Do something with the store, in its thread and between messages."""
@@ -259,8 +266,18 @@ class LiveStream:
             self._changed.notify()
         return future
 
-    def _answered(self, store: RowStore, messages: Sequence[Any]) -> list[dict[str, Any]]:
-        return [self._one(store.answer, message) for message in messages]
+    def _answered(
+        self, store: RowStore, messages: Sequence[Any], request: Request | None
+    ) -> list[dict[str, Any]]:
+        if request is None:
+            return [self._one(store.answer, message) for message in messages]
+        requests = self.keeper.requests
+        again = requests.answers(request)
+        if again is not None:
+            return again
+        answers = [self._one(store.answer, message) for message in messages]
+        requests.keep(request, answers)
+        return answers
 
     def _one(self, answer: Callable[[Any], dict[str, Any]], message: Any) -> dict[str, Any]:
         try:

@@ -67,7 +67,8 @@ class ReferenceEngine(Engine):
     def loss(self, flat: Tensor, ends: Tensor) -> Tensor:
         """Mean squared error of the windows' loss rows, differentiable in ``flat``."""
         weights = unpack(self.architecture, flat)
-        loss_rows, later = [], []
+        loss_rows: list[tuple[Tensor, Tensor]] = []  # errors and labels
+        later: list[tuple[Tensor, Tensor]] = []
         state = None
         for back in range(self.window - 1, -1, -1):
             rows = ends - back
@@ -75,19 +76,25 @@ class ReferenceEngine(Engine):
             if state is None:
                 state = cell.initial_state(self.architecture, like=projected)
             y_hat, u = cell.predict(self.architecture, weights, projected, state)  # ([E,] B, 1 and K)
-            error = self.target[rows].unsqueeze(-1) - y_hat
+            label = self.target[rows].unsqueeze(-1)
+            error = label - y_hat
             if back < self.loss_rows:
-                loss_rows.append(error)
+                loss_rows.append((error, label))
                 if self.ahead is not None:
-                    later.append(self.ahead[rows] - cell.look_ahead(weights, u))  # ([E,] B, H - 1)
+                    ahead = self.ahead[rows]  # ([E,] B, H - 1)
+                    later.append((ahead - cell.look_ahead(weights, u), ahead))
             if back > 0:
-                missing = error.isnan() if self.any_missing else None
+                missing = label.isnan() if self.any_missing else None
                 state = cell.update(self.architecture, weights, error, u, state, missing)
-        loss = _mean_square(torch.cat(loss_rows, dim=-1))  # of ([E,] B, loss rows)
-        return loss + _mean_square(torch.cat(later, dim=-1)) if later else loss
+        loss = _mean_square(loss_rows)
+        return loss + _mean_square(later) if later else loss
 
 
-def _mean_square(errors: Tensor) -> Tensor:
-    """Average what is known of the errors ([E,] B, any) of each member."""
-    known = (~errors.isnan()).sum((-2, -1)).clamp(min=1)
-    return errors.nan_to_num(0).square().sum((-2, -1)) / known
+def _mean_square(pairs: list[tuple[Tensor, Tensor]]) -> Tensor:
+    """Average the squared errors ([E,] B, any) of each member where there is a label.
+
+    It is labels that say so: a prediction that is no number must reach the loss.
+    """
+    errors, labels = (torch.cat(each, dim=-1) for each in zip(*pairs, strict=True))
+    known = ~labels.isnan()
+    return errors.where(known, 0).square().sum((-2, -1)) / known.sum((-2, -1)).clamp(min=1)

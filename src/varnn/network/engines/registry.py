@@ -1,6 +1,6 @@
 """Which engine trains a cell: the fastest that can, unless one is asked for by name."""
 
-from varnn.errors import check_choice
+from varnn.errors import ConfigError, check_choice
 from varnn.network.engines.compiled import CompiledEngine
 from varnn.network.engines.engine import Engine, Task
 from varnn.network.engines.fused import FusedEngine
@@ -15,6 +15,8 @@ ENGINES: tuple[type[Engine], ...] = (
     ReferenceEngine,
 )
 
+CUDA = "cuda"  # no engine: it trains whole members on a GPU (`varnn.network.engines.cuda`), batches and all
+
 
 def engine_names() -> list[str]:
     """Names to ask for an engine by.
@@ -25,7 +27,7 @@ def engine_names() -> list[str]:
     >>> names[0], names[-1]
     ('auto', 'reference')
     """
-    return ["auto", *(engine.name for engine in ENGINES)]
+    return ["auto", CUDA, *(engine.name for engine in ENGINES)]
 
 
 def make_engine(name: str, task: Task) -> Engine:
@@ -35,7 +37,8 @@ def make_engine(name: str, task: Task) -> Engine:
     ----------
     name : str
         ``"auto"``, or one of `engine_names`; an engine that is asked for by name and does not handle the
-        task raises an error that says what it does not handle.
+        task raises an error that says what it does not handle. ``"cuda"``, which trains whole members, is
+        none.
     task : Task
         What to compute.
 
@@ -48,6 +51,11 @@ def make_engine(name: str, task: Task) -> Engine:
     'fused'
     """
     check_choice("engine", name, engine_names())
+    if name == CUDA:
+        raise ConfigError(
+            f"engine={CUDA!r} trains whole members on a GPU, and was asked for the loss of single batches. "
+            "Train with `train_members`, or use engine='auto'."
+        )
     return next(
         engine(task)
         for engine in ENGINES

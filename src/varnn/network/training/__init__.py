@@ -8,8 +8,8 @@ machine gives one result.
 
 from varnn.network.training.config import Schedule, TrainConfig, pick_device
 from varnn.network.training.loop import train, train_together
-from varnn.network.training.members import Member, Trainer, train_members
-from varnn.network.training.record import Ahead, Epoch, Trained
+from varnn.network.training.members import Trainer, train_members
+from varnn.network.training.record import Ahead, Epoch, Member, Trained
 from varnn.network.training.stopping import OwnEvent
 from varnn.network.training.threads import one_thread
 from varnn.network.training.validation import error_on_rows

@@ -41,9 +41,11 @@ class TrainConfig:
         Part of itself that the exponential moving average of the weights keeps with each step; the average
         is what is validated and kept, after the averaging of Polyak and Juditsky. 0 is no average.
     device : str, default "auto"
-        Where to train: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        Where to train: ``"auto"``, ``"cpu"`` or ``"cuda"``. ``"auto"`` is the GPU where one is there and
+        its kernel handles the members (`varnn.network.engines.cuda`), else the CPU.
     engine : str, default "auto"
-        How gradients are computed, one of `varnn.network.engines.registry.engine_names`.
+        How gradients are computed, one of `varnn.network.engines.registry.engine_names`. ``"cuda"`` is the
+        kernel that trains whole members on a GPU, and an error where it cannot.
 
     References
     ----------
@@ -91,7 +93,9 @@ class TrainConfig:
 
 
 def pick_device(name: str) -> torch.device:
-    """Device of a name, one that is there; ``"auto"`` is the CPU.
+    """Device of a name, one that is there, for torch to compute on; ``"auto"`` is the CPU.
+
+    Members that the GPU's own kernel handles never come here with ``"auto"``: it trains them.
 
     Parameters
     ----------
@@ -104,8 +108,8 @@ def pick_device(name: str) -> torch.device:
     'cpu'
     """
     if name == "auto":
-        # These products are so small that a GPU spends its time starting them: an H200 took 2.5 times as
-        # long as the CPU beside it.
+        # These products are so small that torch on a GPU spends its time starting them: an H200 took 2.5
+        # times as long as the CPU beside it.
         return torch.device("cpu")
     try:
         device = torch.device(name)

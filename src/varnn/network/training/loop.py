@@ -1,7 +1,6 @@
 """The loop: ``train -> train_together -> _run_epoch``."""
 
 import logging
-import math
 import time
 from collections.abc import Callable, Sequence
 from threading import Event
@@ -10,13 +9,14 @@ import numpy as np
 import torch
 
 from varnn.data.panel import Panel
-from varnn.data.windows import Rows, loss_window_ends, training_ends
-from varnn.errors import TrainingError
+from varnn.data.windows import Rows, training_ends
 from varnn.network.cell import Architecture, initial_weights
 from varnn.network.engines.engine import Engine, Optimiser, Task, pack, unpack
 from varnn.network.engines.registry import make_engine
+from varnn.network.training.batches import learning_rate_at, orders
 from varnn.network.training.config import TrainConfig, pick_device, put_on
 from varnn.network.training.early_stopping import EarlyStopping
+from varnn.network.training.failures import refuse_infinite, refuse_unvalidated
 from varnn.network.training.record import Ahead, Epoch, Trained
 from varnn.network.training.validation import validation_loss_of
 
@@ -98,16 +98,14 @@ def train_together(
     drawn = np.stack([pack(initial_weights(architecture, seed)) for seed in seeds])
     flat = put_on(device, drawn[0] if alone else drawn)
     optimiser = engine.optimiser(flat, config.learning_rate)
-    # Apart from the stream the weights came from.
-    generators = [np.random.default_rng([seed, 1]) for seed in seeds]
     lasts = stop_after or [None] * len(seeds)
     best, records = flat.clone(), [EarlyStopping(last or config.epochs) for last in lasts]
     average = _Average(flat, config.weight_ema)
+    windows = [orders(training, config, seed) for seed in seeds]
     try:
         for epoch in range(1, config.epochs + 1):
             began = time.perf_counter()
-            ends = _windows_of_epoch(training, config, epoch)
-            order = np.stack([generator.permutation(ends) for generator in generators])
+            order = np.stack([next(one) for one in windows])
             losses = _run_epoch(engine, optimiser, average, order[0] if alone else order, config, epoch, stop)
             kept = average.weights
             scored = None if validation_loss is None else validation_loss(kept)
@@ -136,11 +134,7 @@ def train_together(
                 "training interrupted: keeping the weights of epoch %s", epochs[0] if alone else epochs
             )
     for record in records:
-        if record.history and record.best_epoch == 0:
-            raise TrainingError(
-                "the validation loss must be finite; in no epoch was it. Lower learning_rate (now "
-                f"{config.learning_rate:g}), or use memory_activation='tanh'."
-            )
+        refuse_unvalidated(record.history, record.best_epoch, config)
     weights = best.cpu().numpy().reshape(len(seeds), -1)
     return [
         Trained(unpack(architecture, flat), record.history, record.best_epoch)
@@ -170,18 +164,6 @@ class _Average:
             self.steps += 1
 
 
-def _windows_of_epoch(training: Panel, config: TrainConfig, epoch: int) -> Rows:
-    """List the windows of an epoch: all of them, or (several loss rows) a shifted comb of them."""
-    if config.loss_rows == 1:
-        return training_ends(training, config.window)
-    # The shift is drawn from the epoch alone, so that members have the same number of windows.
-    offset = int(np.random.default_rng(epoch).integers(config.loss_rows))
-    ends = loss_window_ends(training, config.window, config.loss_rows, offset)
-    if len(ends) == 0:  # shifted beyond the end of the only windows there are
-        ends = loss_window_ends(training, config.window, config.loss_rows, 0)
-    return ends
-
-
 def _run_epoch(
     engine: Engine,
     optimiser: Optimiser,
@@ -199,9 +181,7 @@ def _run_epoch(
     for number, batch in enumerate(batches):
         if stop is not None and stop.is_set():  # an epoch of millions of rows takes minutes
             raise KeyboardInterrupt
-        if config.schedule == "cosine":
-            done = (epoch - 1 + number / len(batches)) / config.epochs
-            optimiser.learning_rate = config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
+        optimiser.learning_rate = learning_rate_at(config, epoch, number, len(batches))
         loss, gradient = engine.loss_and_gradient(flat, batch)
         if config.gradient_clip is not None:
             norm = torch.linalg.vector_norm(gradient, dim=-1, keepdim=True)
@@ -211,9 +191,5 @@ def _run_epoch(
         total += loss * batch.shape[-1]
     means = [float(one) / rows.shape[-1] for one in total.cpu().reshape(-1)]
     for mean in means:
-        if not math.isfinite(mean):
-            raise TrainingError(
-                f"the loss must stay finite; in epoch {epoch} it became {mean}. Lower learning_rate "
-                f"(now {config.learning_rate:g}), set gradient_clip=1.0, or use memory_activation='tanh'."
-            )
+        refuse_infinite(mean, epoch, config)
     return means

@@ -1,38 +1,18 @@
-"""Several networks, side by side on the CPU and as one batch on a GPU."""
+"""Several networks, side by side: on the CPU a thread each, on a GPU a block each, or as one batch."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
 from varnn.data import allocator
-from varnn.data.panel import Panel
 from varnn.jobs import cores
-from varnn.network.cell import Architecture
-from varnn.network.engines.registry import batches_members
+from varnn.network.engines.registry import CUDA, batches_members
 from varnn.network.training.config import TrainConfig, pick_device
 from varnn.network.training.loop import train, train_together
-from varnn.network.training.record import Ahead, Epoch, Trained
+from varnn.network.training.record import Epoch, Member, Trained
 from varnn.network.training.stopping import OwnEvent
 from varnn.network.training.threads import one_thread
-
-
-@dataclass(frozen=True, eq=False)
-class Member:
-    """One network to train: a cell, prepared rows, and the seed its weights and batches are drawn from.
-
-    A cell that looks ahead comes with what it is to see there. With ``stop_after`` training ends after so
-    many epochs of the schedule, as if nothing had come after them.
-    """
-
-    architecture: Architecture
-    training: Panel
-    validation: Panel | None
-    seed: int
-    ahead: Ahead | None = None
-    stop_after: int | None = None
-
 
 Trainer = Callable[
     [Sequence[Member], TrainConfig, Callable[[int, Epoch], None] | None, Event | None], list[Trained]
@@ -45,12 +25,18 @@ def train_members(
     on_epoch: Callable[[int, Epoch], None] | None = None,
     stop: Event | None = None,
 ) -> list[Trained]:
-    """Train networks side by side on the CPU, as one batch on a GPU.
+    """Train networks side by side, on a GPU where there is one and it can, else on the CPU.
+
+    On a GPU one kernel trains them all from first to last epoch, a block each
+    (`varnn.network.engines.cuda`). ``device="auto"`` is the GPU where one is there and the kernel handles the
+    members, else the CPU; ``device="cuda"`` is the GPU in any case.
 
     On the CPU each trains on one thread and gives what :func:`train` gives for it alone. Threads, not
-    processes: those were a tenth faster once they ran, but each first imports torch for seconds. On a
-    GPU networks of one shape that learn from the same rows are one, if the engine asked for takes several at
-    once: it takes the time of a single one.
+    processes: those were a tenth faster once they ran, but each first imports torch for seconds.
+
+    What the kernel does not handle, ``device="cuda"`` trains by torch. There networks of one shape that learn
+    from the same rows are one batch, if the engine asked for takes several at once: it takes the time of a
+    single one.
 
     Parameters
     ----------
@@ -93,6 +79,14 @@ def _trained(
 
     allocator.release()  # of whatever prepared the rows
     with one_thread():
+        if config.engine == CUDA or (config.engine == "auto" and config.device != "cpu"):
+            from varnn.network.engines.cuda import limits, training  # they import parts of this package
+
+            refusal = limits.refusal(members, config)
+            if refusal is None:
+                return training.train_by_jobs(members, config, on_epoch, stop)
+            if config.engine == CUDA:
+                raise refusal
         if pick_device(config.device).type != "cpu":
             first = members[0]
             if batches_members(config.engine) and all(one.training is first.training for one in members):

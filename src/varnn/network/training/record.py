@@ -1,4 +1,4 @@
-"""What goes into a training beside the rows, and what comes out of it."""
+"""What goes into a training, and what comes out of it."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from varnn.network.cell import Weights
+from varnn.data.panel import Panel
+from varnn.network.cell import Architecture, Weights
 
 Epoch = dict[str, float]
 
@@ -16,6 +17,22 @@ class Ahead(NamedTuple):
 
     training: npt.NDArray[np.float32]
     validation: npt.NDArray[np.float32] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One network to train: a cell, prepared rows, and the seed its weights and batches are drawn from.
+
+    A cell that looks ahead comes with what it is to see there. With ``stop_after`` training ends after so
+    many epochs of the schedule, as if nothing had come after them.
+    """
+
+    architecture: Architecture
+    training: Panel
+    validation: Panel | None
+    seed: int
+    ahead: Ahead | None = None
+    stop_after: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

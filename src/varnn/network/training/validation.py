@@ -59,10 +59,17 @@ def validation_loss_of(
 ) -> ValidationLoss:
     """Choose how to validate: on windows as of training, where they have several loss rows."""
     if config.loss_rows > 1:
-        ends = loss_window_ends(panel, config.window, config.loss_rows, 0)
+        ends = validation_ends(panel, config)
         if len(ends):
             return LossOfWindows(architecture, panel, ends, config, device, ahead)
     return LossOfRows(architecture, panel, config.window, device, ahead)
+
+
+def validation_ends(panel: Panel, config: TrainConfig) -> Rows:
+    """List the whole windows whose loss rows are scored; none where the rows are too few for any."""
+    if config.loss_rows > 1:
+        return loss_window_ends(panel, config.window, config.loss_rows, 0)
+    return window_ends(panel, config.window)
 
 
 def error_on_rows(architecture: Architecture, weights: Weights, panel: Panel, window: int) -> float:

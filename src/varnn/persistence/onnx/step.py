@@ -15,11 +15,11 @@ to take in a label.
 """
 
 import json
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varnn._version import VERSION
 from varnn.data.preparation import LIMIT
 from varnn.errors import ConfigError
 from varnn.model.fitted import Fitted
@@ -98,10 +98,10 @@ def step(model: Fitted, description: str = "") -> "onnx.ModelProto":
         prediction = prediction + doubt
     graph.output("prediction", prediction if floor is None else floor(prediction))
     return graph.model(
-        producer_version=version("varnn"),
+        producer_version=VERSION,
         description=description,
         metadata={
-            "library": f"varnn {version('varnn')}",
+            "library": f"varnn {VERSION}",
             "model": model.fingerprint,
             "inputs": json.dumps(model.input_names),
             "target": model.target_name,

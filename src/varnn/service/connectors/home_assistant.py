@@ -8,8 +8,9 @@ and off with the next one.
 
 from collections.abc import Mapping
 from hashlib import blake2b
-from importlib.metadata import version
 from typing import Any
+
+from varnn._version import VERSION
 
 _SENSORS = ("prediction", "lower", "upper", "innovation")
 
@@ -55,9 +56,9 @@ def announcements(
             "name": stream if series is None else f"{stream} {series}",
             "manufacturer": "varnn",
             "model": f"stream {stream}",
-            "sw_version": version("varnn"),
+            "sw_version": VERSION,
         },
-        "origin": {"name": "varnn", "sw_version": version("varnn")},
+        "origin": {"name": "varnn", "sw_version": VERSION},
     }
     said = {}
     for one in _SENSORS:

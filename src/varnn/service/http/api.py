@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-import varnn
+from varnn._version import VERSION
 from varnn.errors import DataError, ModelFileError
 from varnn.service import reading
 from varnn.service.errors import NotFound
@@ -183,7 +183,7 @@ async def health(request: Request) -> Response:
         }
         for live in service.streams()
     ]
-    told = {"version": varnn.__version__, "uptime_seconds": time.time() - service.started}
+    told = {"version": VERSION, "uptime_seconds": time.time() - service.started}
     return json_response(told | {"disk_free_bytes": free, "streams": streams})
 
 

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-import varnn
+from varnn._version import VERSION
 from varnn.errors import ModelFileError, OutputError, VarnnError
 from varnn.service.errors import ServiceError
 from varnn.service.http import api
@@ -56,7 +56,7 @@ def application(
     ending : callable
         Tells whether the service is about to end, so that followers are let go.
     """
-    limits, metrics, sessions = limits or Limits(), Metrics(varnn.__version__), Sessions(tokens)
+    limits, metrics, sessions = limits or Limits(), Metrics(VERSION), Sessions(tokens)
 
     async def scraped(request: Request) -> Response:
         # In a thread: to sum up the scores of many series takes longer than others should wait.

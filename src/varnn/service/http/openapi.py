@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any
 
-import varnn
+from varnn._version import VERSION
 from varnn.service.http.openapi_schemas import SCHEMAS, Schema, many, ref
 from varnn.service.http.route_table import ROUTES
 
@@ -48,7 +48,7 @@ def document() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "varnn",
-            "version": varnn.__version__,
+            "version": VERSION,
             "description": "Predict and observe live; every answer to a change is on disk before it is sent.",
         },
         "paths": paths,

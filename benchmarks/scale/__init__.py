@@ -1,0 +1,1 @@
+"""What `varnn.scale` is worth: many models, many rows, many machines."""
