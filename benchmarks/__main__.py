@@ -64,6 +64,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "fuzz": fuzz.fuzz,
     "kills": kills.kills,
     "store": kills.store,
+    "scale-backtest": scale.scale_backtest,
     "scale-score": scale.scale_score,
     "scale-keyed": scale.scale_keyed,
     "service-load": service.service_load,

@@ -1,4 +1,4 @@
-"""``python -m benchmarks scale-score`` and ``scale-keyed``: workers and actors, one against two."""
+"""``python -m benchmarks scale-backtest``, ``scale-score``, ``scale-keyed``: workers, one against two."""
 
 import sys
 from collections.abc import Iterator
@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from benchmarks.record import Measured
 
 Part = Annotated[float, typer.Option(help="Part of the full size, for a quick look.", min=0.001, max=1)]
+
+
+def scale_backtest(rounds: Rounds = 3, part: Part = 1.0, json_path: Json = None) -> None:
+    """Backtest at 20 origins: Ray and processes, one worker against two; what a job costs."""
+    from benchmarks.scale.backtest import Backtesting, Size
+    from varnn.cli.terminal import console
+
+    size = Size(rounds=rounds, rows=max(600, int(Size().rows * part)))
+    with console(stderr=True).status("making rows") as waiting:
+        _keep(Backtesting(size, say=lambda what: waiting.update(f"measuring {what}")).tables(), 2, json_path)
 
 
 def scale_score(rounds: Rounds = 3, part: Part = 1.0, json_path: Json = None) -> None:
