@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # importing them would import torch
     from varnn.network.engines.cuda.job import JobResult, TrainingJob
     from varnn.network.training import Member, TrainConfig
 
-AT_ONCE = 12  # fits under way in a worker, so that the GPU has some while it prepares others
+AT_ONCE = 4  # fits under way in a worker, so that it prepares some while the GPU trains others
 _LAUNCHES = 16
 _MOST_TOGETHER = 64  # jobs that a launch is made of, if they come from several: the slowest is waited for
 _QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"  # variable of the environment, read when the GPU is first used

@@ -2,12 +2,15 @@
 
 import math
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 
 from varnn.data.panel import Panel
 from varnn.data.windows import Rows, loss_window_ends, training_ends
 from varnn.network.training.config import TrainConfig
+
+_FEW_ROWS = 1 << 17
 
 
 def orders(training: Panel, config: TrainConfig, seed: int) -> Iterator[Rows]:
@@ -21,8 +24,13 @@ def orders(training: Panel, config: TrainConfig, seed: int) -> Iterator[Rows]:
     ([2, 3, 4, 5], False)
     """
     generator = np.random.default_rng([seed, 1])  # apart from the stream the weights came from
+    known: dict[int, Rows] = {}
     for epoch in range(1, config.epochs + 1):
-        yield generator.permutation(_windows(training, config, epoch))
+        offset = 0 if config.loss_rows == 1 else _offset(epoch, config.loss_rows)
+        windows = known[offset] if offset in known else _windows(training, config, offset)
+        if len(training) <= _FEW_ROWS:  # there are few offsets; of many rows they would take much room
+            known[offset] = windows
+        yield generator.permutation(windows)
 
 
 def learning_rate_at(config: TrainConfig, epoch: int, batch: int, batches: int) -> float:
@@ -40,12 +48,16 @@ def learning_rate_at(config: TrainConfig, epoch: int, batch: int, batches: int) 
     return config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
 
 
-def _windows(training: Panel, config: TrainConfig, epoch: int) -> Rows:
+@cache
+def _offset(epoch: int, loss_rows: int) -> int:
+    """Draw the shift of an epoch's windows, from the epoch alone: members have the same number of windows."""
+    return int(np.random.default_rng(epoch).integers(loss_rows))
+
+
+def _windows(training: Panel, config: TrainConfig, offset: int) -> Rows:
     """List the windows of an epoch: all of them, or (several loss rows) a shifted comb of them."""
     if config.loss_rows == 1:
         return training_ends(training, config.window)
-    # The shift is drawn from the epoch alone, so that members have the same number of windows.
-    offset = int(np.random.default_rng(epoch).integers(config.loss_rows))
     ends = loss_window_ends(training, config.window, config.loss_rows, offset)
     if len(ends) == 0:  # shifted beyond the end of the only windows there are
         ends = loss_window_ends(training, config.window, config.loss_rows, 0)
