@@ -117,7 +117,7 @@ def test_a_series_that_is_too_long_goes_through_a_stream(
 
 
 def _small(file: Any, path: Path, columns: Any) -> Any:
-    from varnn.scale._parquet import batches
+    from varnn.scale.parquet import batches
 
     return batches(file, path, columns, 40)
 

@@ -10,6 +10,13 @@ if TYPE_CHECKING:
     from varnn.data.tables import Reading
 
 Data = Annotated[Path, typer.Argument(help="CSV or Parquet file, also gzipped; - is standard input.")]
+DataOrFolder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="CSV or Parquet file, also gzipped; - is standard input; or a folder of Parquet files.",
+    ),
+]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="File written by varnn fit.")]
 Target = Annotated[str, typer.Option("--target", help="Column to predict.")]
 Time = Annotated[

@@ -1,13 +1,14 @@
-"""``varnn predict``: a model file and a table in, a table of one-step predictions out."""
+"""``varnn predict``: a model file and a table, or a folder of them, in; one-step predictions out."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from varnn.cli._options import (
-    Data,
+    DataOrFolder,
     DuplicatesOption,
     Json,
     Levels,
@@ -33,7 +34,7 @@ _SHOWN = 5  # names of series in a line
 
 def predict(
     model_path: Model,
-    data: Data,
+    data: DataOrFolder,
     output: Output = Path("-"),
     target: Annotated[
         str | None,
@@ -54,6 +55,16 @@ def predict(
             help="Whether the rows follow the training rows; their times tell if not given.",
         ),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", help="Files of a folder that are predicted at a time; one for each core."),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster", help="Ray cluster to predict a folder on: auto, or an address, as ray://head:10001."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Predict each row of a table from its inputs and the labels before it.
@@ -63,10 +74,15 @@ def predict(
     model was fitted with, if the table has them and none are named. Rows with labels that follow the training
     rows start from the last of those, which the model keeps. With a file of many models, each series is
     predicted by its own.
+
+    DATA may be a folder of Parquet files, with all rows of a series in one of them: OUTPUT then is a folder,
+    with a file for each. What is there from a run before is kept, and files that cannot be predicted do not
+    stop the others. Nothing is guessed there: --series names the column, if the model does not.
     """
     from threadpoolctl import threadpool_limits
 
     from varnn.cli import _table
+    from varnn.cli._folders import predict_folder
     from varnn.cli._many import pieces_of_many
     from varnn.cli._predictions import pieces
     from varnn.cli.progress import counting_bar
@@ -83,8 +99,27 @@ def predict(
         raise ConfigError(
             "--json and the predictions cannot both go to standard output. Name a file with --output."
         )
-    check_writable(output)
     levels = list(dict.fromkeys(check_levels(interval).tolist())) if interval else []
+    columns = reading(
+        target or "",
+        time,
+        series,
+        None,
+        time_format=time_format,
+        time_zone=time_zone,
+        missing=missing,
+        sort=sort,
+        duplicates=duplicates,
+    )
+    if data.is_dir():
+        options: Any = {"after_training": resume, "workers": workers, "cluster": cluster, "as_json": as_json}
+        predict_folder(model_path, data, output, columns, levels, **options)
+        return
+    if workers is not None or cluster is not None:
+        raise ConfigError(
+            "--workers and --cluster are for folders of files; DATA is no folder. Leave them out."
+        )
+    check_writable(output)
     model: Any = load(model_path)
     many: Models | None = model if isinstance(model, Models) else None
     if many is not None:
@@ -94,17 +129,7 @@ def predict(
             )
         model = many[next(iter(many))]  # the columns of all are called alike
     fitted = model.fitted_
-    columns = reading(
-        target or fitted.target_name,
-        time,
-        series,
-        fitted.input_names,
-        time_format=time_format,
-        time_zone=time_zone,
-        missing=missing,
-        sort=sort,
-        duplicates=duplicates,
-    )
+    columns = replace(columns, target=target or fitted.target_name, inputs=fitted.input_names)
     columns_of_many = None if many is None else many.columns
     understood = _table.read(
         data,
@@ -136,10 +161,8 @@ def predict(
     alike = worth_it_for(rows)  # as for model.predict, which has them all at once
     with one_thread, alike, table_writer(output) as write, counting_bar() as progress:
         task = progress.add_task("predicting", total=rows, visible=rows > _LONG)
-        found = pieces(model, understood, levels, resume)
-        if many is not None:
-            found = pieces_of_many(many, understood, levels, resume)
-        for piece in found:
+        predicted = (understood, levels, resume)
+        for piece in pieces(model, *predicted) if many is None else pieces_of_many(many, *predicted):
             write(piece)
             progress.update(task, advance=len(piece["prediction"]))
     words.print(f"Predicted {rows:,} rows {how}. Wrote {output}.", markup=False)

@@ -8,7 +8,7 @@ import numpy as np
 from varnn.errors import DataError
 
 GROUP_ROWS = 1 << 16  # of whole series that are predicted together
-LONGEST = 1 << 20  # rows that are held at most: of one series, or of a file whose series are mixed
+LONGEST = 1 << 19  # rows that are held at most: of one series, or of a file whose series are mixed
 
 
 class Group(NamedTuple):

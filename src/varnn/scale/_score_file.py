@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from varnn.data import allocator
+from varnn.data.blas import one_blas_thread
 from varnn.data.files import opened_atomically
 from varnn.errors import DataError
 from varnn.scale._groups import LONGEST, Group, MixedSeries, groups
-from varnn.scale._parquet import batches, opened
 from varnn.scale._score_rows import GroupReader
 from varnn.scale._scoring import Scoring
+from varnn.scale.parquet import batches, opened
 
 _FACTS, _SERIES = b"varnn", b"varnn.series"  # what a file says of itself
 
@@ -37,6 +38,11 @@ def score_file(job: FileJob, scoring: Scoring) -> FileScored:
     facts = scoring.facts(job.source)
     if scoring.keep and (kept := _kept(job.output, facts)) is not None:
         return kept
+    with one_blas_thread():  # once: to set it takes as long as to predict a thousand rows
+        return _in_groups(job, scoring, facts)
+
+
+def _in_groups(job: FileJob, scoring: Scoring, facts: bytes) -> FileScored:
     try:
         return _scored(job, scoring, facts, groups)
     except MixedSeries as error:

@@ -22,8 +22,8 @@ from varnn.data import allocator
 from varnn.data.files import write_atomically
 from varnn.errors import ConfigError, DataError, OutputError, nearest, require
 from varnn.scale._groups import GROUP_ROWS
-from varnn.scale._parquet import batches, opened, parquet_files
 from varnn.scale.hashing import HASH, place_of
+from varnn.scale.parquet import batches, opened, parquet_files
 
 MANIFEST = "_partitions.json"
 _ROWS_EACH = 1 << 20  # of a partition, about, where nothing else is said

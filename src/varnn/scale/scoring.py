@@ -30,10 +30,10 @@ from varnn.model.intervals import check_levels, known_calibrator
 from varnn.model.reading import as_fitted
 from varnn.network import compiled_code
 from varnn.scale._file_shelf import INDEX
-from varnn.scale._parquet import batches, opened, parquet_files
 from varnn.scale._score_file import FileJob, FileScored, score_file
 from varnn.scale._scoring import Models, Scoring
 from varnn.scale.loading import load
+from varnn.scale.parquet import batches, opened, parquet_files
 
 
 class ScoredFile(NamedTuple):
