@@ -37,7 +37,7 @@ def compile_ahead(regressor: VARNNRegressor) -> None:
 
 
 def fitted_by(trainer: "Trainer | None", regressor: VARNNRegressor, panel: Panel) -> VARNNRegressor:
-    """What :meth:`VARNNRegressor.fit` gives, of a copy, with members trained by another than `train_members`."""
+    """What :meth:`VARNNRegressor.fit` gives, of a copy whose members another than `train_members` trains."""
     model, draft = clone(regressor), clone(regressor)
     how: dict[str, Any] = {"validation": None, "on_epoch": None, "stop": None, "trainer": trainer}
     model.fitted_, model.forecaster_ = fit_rows(draft, panel, None, None, **how)
