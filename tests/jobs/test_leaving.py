@@ -69,7 +69,7 @@ def test_processes_end_with_the_one_that_started_them(how: signal.Signals, tmp_p
 def test_a_ray_that_was_started_ends_with_the_run(how: signal.Signals, tmp_path: Path) -> None:
     pytest.importorskip("ray")
     with Script(tmp_path, "local") as script:
-        family = descendants(script.process.pid)
+        family = work.descendants(script.process.pid)
         assert len(family) > 4  # Ray's own among them
         script.process.send_signal(how)
         script.process.communicate(timeout=60)
@@ -79,16 +79,6 @@ def test_a_ray_that_was_started_ends_with_the_run(how: signal.Signals, tmp_path:
     for one in set(work.pids(tmp_path)) - set(workers):  # children of jobs, which Ray does not know of
         if work.is_alive(one):
             os.kill(one, signal.SIGKILL)
-
-
-def descendants(pid: int) -> list[int]:
-    """Processes that a process started, and those that they started, by the system's list."""
-    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    parents = [tuple(map(int, line.split())) for line in listed.splitlines()]
-    found = [pid]
-    for one in found:
-        found += [child for child, parent in parents if parent == one]
-    return found[1:]
 
 
 def test_a_closed_iterator_leaves_no_process(tmp_path: Path) -> None:

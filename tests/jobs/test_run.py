@@ -1,5 +1,6 @@
 """One function on many jobs: the same outcomes here, on processes of this machine and on Ray."""
 
+import os
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
@@ -10,8 +11,8 @@ import numpy as np
 import pytest
 
 from tests.jobs import work
-from varnn.errors import ConfigError
-from varnn.jobs import Done, run
+from varnn.errors import ConfigError, DataError, WorkerError
+from varnn.jobs import Done, Failure, run
 
 Runner = Callable[..., Generator[Done[Any]]]
 
@@ -163,7 +164,7 @@ def test_a_stop_ends_what_is_under_way(elsewhere: dict[str, Any], tmp_path: Path
         assert work.wait_for(lambda: len(work.pids(tmp_path)) >= 3)  # the other one runs, and has a child
         stop.set()
     assert found == [0]
-    assert work.all_gone(tmp_path) or elsewhere["cluster"]  # whose processes stay, for other jobs
+    assert elsewhere["cluster"] or work.all_gone(tmp_path)  # those of a cluster stay, for other jobs
 
 
 def test_a_stop_ends_jobs_of_this_process_between_two() -> None:
@@ -193,3 +194,35 @@ def test_numbers_that_cannot_be_are_refused_at_once(changes: dict[str, Any]) -> 
     (name,) = changes
     with pytest.raises(ConfigError, match=f"{name} must be a whole number of at least"):
         run(work.add, [1, 2], **changes)
+
+
+def test_one_worker_can_be_a_process_of_its_own() -> None:
+    here = {one.result for one in run(work.nap, [0.0, 0.0], workers=1)}
+    apart = {one.result for one in run(work.nap, [0.0, 0.0], workers=1, isolated=True)}
+    assert here == {os.getpid()}
+    assert len(apart) == 1 and not apart & here
+
+
+def test_an_error_can_be_raised_here(elsewhere: dict[str, Any]) -> None:
+    first, second = by_index(run(work.odd_fails, [2, 3], **elsewhere))
+    assert first.value() == 2
+    with pytest.raises(ValueError, match="3 is odd") as raised:
+        second.value()
+    assert "raise ValueError" in raised.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "raised"),
+    [
+        ("DataError", DataError),
+        ("RowError", RuntimeError),
+        ("UnicodeDecodeError", RuntimeError),
+        ("KeyboardInterrupt", RuntimeError),
+        ("require", RuntimeError),
+        ("WorkerDied", WorkerError),
+    ],
+)
+def test_an_error_is_of_its_class_where_it_can_be(kind: str, raised: type[Exception]) -> None:
+    error = Failure(kind, "no rows", "").error()
+    assert type(error) is raised
+    assert "no rows" in str(error)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -103,8 +104,6 @@ def pid_then_sleep(job: int, folder: Path) -> int:
     (folder / f"pid-{os.getpid()}").touch()
     if job == 0:
         return 0
-    import subprocess
-
     child = subprocess.Popen(["sleep", "1000"])
     (folder / f"pid-{child.pid}").touch()
     time.sleep(1000)
@@ -143,6 +142,16 @@ def is_alive(pid: int) -> bool:
 
 def pids(folder: Path) -> list[int]:
     return [int(one.name.removeprefix("pid-")) for one in folder.glob("pid-*")]
+
+
+def descendants(pid: int) -> list[int]:
+    """Processes that a process started, and those that they started, by the system's list."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    parents = [tuple(map(int, line.split())) for line in listed.splitlines()]
+    found = [pid]
+    for one in found:
+        found += [child for child, parent in parents if parent == one]
+    return found[1:]
 
 
 def wait_for(is_so: Callable[[], bool], within: float = 60.0) -> bool:

@@ -115,6 +115,8 @@ def test_cores_that_a_process_must_not_use_do_not_count(monkeypatch: pytest.Monk
     for wanted, found in (("2", 2), ("", 8), ("4,2", 8), ("0", 8), ("99", 8)):
         monkeypatch.setenv("OMP_NUM_THREADS", wanted)
         assert compiled_code.n_cores() == found
+    monkeypatch.setenv("VARNN_CORES", "3")
+    assert compiled_code.n_cores() == 3
 
 
 def test_what_goes_wrong_on_a_core_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

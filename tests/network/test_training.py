@@ -159,6 +159,16 @@ def test_members_side_by_side_equal_members_alone() -> None:
         assert [line["loss"] for line in member.history] == [line["loss"] for line in alone.history]
 
 
+@pytest.mark.parametrize("cores", [1, 2])
+def test_members_take_no_more_cores_than_there_are(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setenv("VARNN_CORES", str(cores))
+    threads = set()
+    members(TrainConfig(epochs=3, device="cpu"), lambda *_: threads.add(threading.get_ident()))
+    assert len(threads) == cores
+
+
 @pytest.mark.parametrize("loss_rows", [1, 2])
 def test_members_in_one_batch_equal_members_alone(loss_rows: int) -> None:
     """What a GPU does with an ensemble, on the CPU: histories, early stops and weights are each one's own."""

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.jobs.work import descendants, is_alive, wait_for
 from varnn.errors import ConfigError
 from varnn.paper import complexity, errata, jobs, output, runner, tables
 from varnn.paper.findings import gather
@@ -106,7 +107,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: py
     kept = Outcome(0.1, 0.2, 3.0, [[1, 2, 3]], np.arange(4, dtype=np.float32), {"machine": "this one"})
     for one in wanted:
         cache.put(one, kept)
-    monkeypatch.setattr(runner, "ProcessPoolExecutor", None)  # nothing may be left to run
+    monkeypatch.setattr(runner, "run_jobs", None)  # nothing may be left to run
     seen: list[Job] = []
     outcomes = runner.run_all(wanted, cache, on_done=lambda one, _: seen.append(one))
     assert seen == wanted
@@ -118,6 +119,17 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: py
     assert cache.get(wanted[0]) is None
     (tmp_path / f"{wanted[1].key}.npy").write_bytes(b"")  # a disk that was full
     assert cache.get(wanted[1]) is None
+
+
+def test_jobs_run_on_a_cluster_as_they_do_here(tmp_path: Path, data_folder: Path, local_ray: None) -> None:
+    wanted = [job("appliances", "paper", "persistence"), job("appliances", "paper", "arx-lr")]
+    here, there = (
+        runner.run_all(wanted, runner.Cache(tmp_path / str(cluster)), cluster=cluster)
+        for cluster in (None, "auto")
+    )
+    assert [(here[one].train, here[one].test) for one in wanted] == [
+        (there[one].train, there[one].test) for one in wanted
+    ]
 
 
 @pytest.fixture
@@ -337,6 +349,7 @@ def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(tmp_path: Path, data
         deadline = time.monotonic() + 100
         while not list(finished.glob("*.json")) and time.monotonic() < deadline:
             time.sleep(0.2)
+        workers = descendants(process.pid)
         said = ""
         for _ in range(4):  # on a busy machine one may come while Python cannot hear it: people press again
             os.kill(process.pid, signal.SIGINT)
@@ -346,7 +359,4 @@ def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(tmp_path: Path, data
     assert process.returncode == 130
     assert said.strip() == "stopped."
     assert list(finished.glob("*.json"))
-    with pytest.raises(ProcessLookupError):  # nobody of its session is left
-        for _ in range(50):
-            os.killpg(process.pid, 0)
-            time.sleep(0.1)
+    assert workers and wait_for(lambda: not any(map(is_alive, workers)), within=5)

@@ -74,6 +74,29 @@ Levels = Annotated[
     list[float] | None,
     typer.Option("--interval", help="Level of intervals to add, such as 0.9; may be repeated."),
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", help="Fits at a time, each in a process of its own; default: one a core.", min=1
+    ),
+]
+Parallel = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        help="Fits at a time, each in a process of its own on one core; if not given, one after the other on "
+        "all cores.",
+        min=1,
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        help="Ray cluster to fit on: auto (a running one, else one on this machine), or its address, such as "
+        "ray://head:10001.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, for programs.")]
 
 

@@ -7,11 +7,13 @@ from typing import Annotated
 import typer
 
 from varnn.cli._options import (
+    Cluster,
     Data,
     DuplicatesOption,
     Inputs,
     Json,
     Missing,
+    Parallel,
     Series,
     Sort,
     Target,
@@ -60,6 +62,8 @@ def compare(
     interval: Annotated[float, typer.Option(help="Level of the intervals that metrics judge.")] = 0.9,
     max_rows: Annotated[int, typer.Option(help="Latest rows to compare on.", min=1)] = defaults.MAX_ROWS,
     report: Annotated[Path | None, typer.Option(help="HTML page to write.")] = None,
+    workers: Parallel = None,
+    cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
     """Fit models on the first part of a table, choose on the next, score once on the last.
@@ -113,6 +117,8 @@ def compare(
             metrics=shown,
             interval=interval,
             on_score=on_score,
+            workers=workers,
+            cluster=cluster,
         )
     summary = comparison_page.in_words(result)
     if as_json:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from varnn.cli._options import (
+    Cluster,
     Data,
     DuplicatesOption,
     Inputs,
@@ -15,6 +16,7 @@ from varnn.cli._options import (
     Levels,
     Missing,
     Output,
+    Parallel,
     Series,
     Sort,
     Time,
@@ -70,6 +72,8 @@ def forecast(
     max_rows: Annotated[
         int | None, typer.Option(help="Latest rows to learn from, or to backtest on.", min=1)
     ] = None,
+    workers: Parallel = None,
+    cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
     """Forecast the rows after the end of each series of a table.
@@ -94,6 +98,11 @@ def forecast(
         )
     if model_path is not None and (backtest or known or peers):
         raise ConfigError("--model brings its own settings: leave out --backtest, --known and --peers.")
+    if not backtest and (workers is not None or cluster is not None):
+        raise ConfigError(
+            "--workers and --cluster are for --backtest, which fits many times; one fit takes all cores of "
+            "this machine anyway. Leave them out, or add --backtest."
+        )
     check_writable(output)
     if interval:
         check_levels(interval)  # before the work, not after it
@@ -133,7 +142,9 @@ def forecast(
     del understood  # so that rows may go that are not learnt from
     if backtest:
         panel = latest_rows(panel, max_rows or max(1, _TARGETS // steps))
-        result = _backtested(panel, steps, seeds, origins, known_inputs, peers=peers)
+        how_often: dict[str, Any] = {"seeds": seeds, "origins": origins}
+        where: dict[str, Any] = {"workers": workers, "cluster": cluster}
+        result = _backtested(panel, peers, horizon=steps, known_inputs=known_inputs, **how_often, **where)
         _show(result, as_json=as_json)
         return
     cut_short = ""
@@ -175,23 +186,19 @@ def forecast(
         raise typer.Exit(INTERRUPTED)
 
 
-def _backtested(
-    panel: "Panel", horizon: int, seeds: int, origins: int, known: list[str], *, peers: bool
-) -> "Backtest":
-    from varnn.cli.progress import training_bar
+def _backtested(panel: "Panel", peers: bool, **settings: Any) -> "Backtest":
+    from varnn.cli.progress import backtest_bar, training_bar
     from varnn.estimator.regressor import VARNNRegressor
     from varnn.evaluation.backtesting import backtest
 
-    with training_bar("training") as on_epoch:
-        return backtest(
-            panel,
-            horizon=horizon,
-            seeds=seeds,
-            origins=origins,
-            known_inputs=known,
-            model=lambda seed: VARNNRegressor(random_state=seed, peers=peers),
-            on_epoch=on_epoch,
-        )
+    def model(seed: int) -> VARNNRegressor:
+        return VARNNRegressor(random_state=seed, peers=peers)
+
+    if settings["workers"] is None and settings["cluster"] is None:
+        with training_bar("training") as on_epoch:
+            return backtest(panel, model=model, on_epoch=on_epoch, **settings)
+    with backtest_bar() as on_fit:
+        return backtest(panel, model=model, on_fit=on_fit, **settings)
 
 
 def _show(result: "Backtest", *, as_json: bool) -> None:

@@ -69,6 +69,18 @@ def fits_bar(total: int) -> "Iterator[Callable[[Score], None]]":
 
 
 @contextmanager
+def backtest_bar() -> "Iterator[Callable[[int, int], None]]":
+    """Show fits of a backtest done, and the time left; gives the function to call after each fit."""
+    with counting_bar() as progress:
+        task = progress.add_task("fitting", total=None)
+
+        def on_fit(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield on_fit
+
+
+@contextmanager
 def tuning_bar() -> "Iterator[Callable[[Step], None]]":
     """Show trials done, the latest one and the time left; then what comes after them, each with a bar."""
     with counting_bar() as progress:

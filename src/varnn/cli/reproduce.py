@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from varnn.cli._options import Json, listed
+from varnn.cli._options import Cluster, Json, Workers, listed
 
 if TYPE_CHECKING:
     from varnn.paper.jobs import Job
@@ -36,7 +36,8 @@ def reproduce(
     trees: Annotated[
         int | None, typer.Option(help="Trees of every forest; default: 100 in printed rows, else 20.", min=1)
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Jobs at a time; default: one per core.", min=1)] = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
     device: Annotated[str, typer.Option(help="Where recurrent networks are trained: cpu or cuda.")] = "cpu",
     finished: Annotated[
         bool, typer.Option("--finished", help="Run nothing: write the report of what is finished.")
@@ -64,7 +65,7 @@ def reproduce(
     """
     _only_what_a_check_knows(context, check)
     if check:
-        _check(against, workers, as_json)
+        _check(against, workers, cluster, as_json)
         return
     from varnn.cli.progress import jobs_bar
     from varnn.cli.terminal import console
@@ -99,7 +100,7 @@ def reproduce(
         _need_outcomes(len(jobs), len(outcomes), cache.folder)
     else:
         with jobs_bar(len(jobs)) as on_done:
-            outcomes = run_all(jobs, cache, workers=workers, device=device, on_done=on_done)
+            outcomes = run_all(jobs, cache, workers=workers, cluster=cluster, device=device, on_done=on_done)
     command = " ".join(
         ["varnn", *(one for one in sys.argv[1:] if one not in ("--note", note))]
     )  # it has its place
@@ -132,18 +133,18 @@ def _only_what_a_check_knows(context: typer.Context, is_check: bool) -> None:
         if one.name in context.params
         and getattr(context.get_parameter_source(one.name), "name", "") == "COMMANDLINE"
     ]
-    known = {"--check", "--against", "--workers", "--json"}
+    known = {"--check", "--against", "--workers", "--cluster", "--json"}
     others = [one for one in given if one not in known]
     if is_check and others:
         raise ConfigError(
-            "--check runs a list of jobs of its own, and takes --against, --workers and --json alone; "
-            f"got {', '.join(others)}. Leave that out, or run it without --check."
+            "--check runs a list of jobs of its own, and takes --against, --workers, --cluster and --json "
+            f"alone; got {', '.join(others)}. Leave that out, or run it without --check."
         )
     if not is_check and "--against" in given:
         raise ConfigError("--against belongs to --check, which is not there. Add --check.")
 
 
-def _check(against: Path | None, workers: int | None, as_json: bool) -> None:
+def _check(against: Path | None, workers: int | None, cluster: str | None, as_json: bool) -> None:
     """Run the jobs of the check, and show them beside the kept figures."""
     from functools import partial
 
@@ -158,7 +159,9 @@ def _check(against: Path | None, workers: int | None, as_json: bool) -> None:
     jobs = check.jobs_kept(records)
     _need_data(check.datasets_of(jobs))
     with jobs_bar(len(jobs)) as on_done:
-        found = check.check(records, partial(check.run_fresh, workers=workers, on_done=on_done))
+        found = check.check(
+            records, partial(check.run_fresh, workers=workers, cluster=cluster, on_done=on_done)
+        )
     if as_json:
         typer.echo(json.dumps({"against": str(place), **found.as_dict()}, indent=1))
     else:

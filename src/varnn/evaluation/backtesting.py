@@ -17,11 +17,13 @@ from varnn._types import DoubleArray
 from varnn.baselines.forecasts import IteratedARX, persistence_ahead, seasonal_ahead
 from varnn.data.categories import spelt_out
 from varnn.data.panel import Panel
+from varnn.data.rules import whole
 from varnn.data.sampling import seconds_per_row
 from varnn.errors import ConfigError, require
 from varnn.estimator.regressor import VARNNRegressor
+from varnn.evaluation._fits import Cuts, refuse_epochs, results
 from varnn.evaluation.metrics import coverage, mse
-from varnn.evaluation.protocols import Parts, rolling
+from varnn.evaluation.protocols import Parts
 from varnn.model.forecast.rows import targets_ahead
 
 LEVEL = 0.9  # of the intervals whose coverage is counted
@@ -91,6 +93,9 @@ def backtest(
     season: int | None = None,
     model: Callable[[int], VARNNRegressor] | None = None,
     on_epoch: Callable[[dict[str, float]], None] | None = None,
+    on_fit: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
+    cluster: str | None = None,
 ) -> Backtest:
     """Rolling-origin backtest of forecasts: from before each row of the test part, each step scored.
 
@@ -114,7 +119,14 @@ def backtest(
     model : callable, optional
         Makes a VARNN from a seed; if not given the default one.
     on_epoch : callable, optional
-        Called after each epoch, for progress.
+        Called after each epoch, for progress; without `workers` and `cluster` only.
+    on_fit : callable, optional
+        Called after each fit with how many are done and how many there are.
+    workers : int, optional
+        Fits at a time, each in a process of its own on one core. If not given, one after the other in this
+        process, on all cores. Errors and coverage are the same.
+    cluster : str, optional
+        A Ray cluster to fit on, "auto" or its address; see :func:`varnn.jobs.run`.
 
     Returns
     -------
@@ -139,42 +151,83 @@ def backtest(
     """
     if horizon < 2:
         raise ConfigError(f"horizon must be at least 2; got {horizon}. One row ahead is what compare does.")
+    for setting, value in (("seeds", seeds), ("origins", origins)):
+        if wrong := whole(1).broken(setting, value):
+            raise ConfigError(wrong)
     require("torch", extra="train", purpose="training")
+    refuse_epochs(on_epoch, workers, cluster)
+    cuts = Cuts(panel, "honest", origins)
+    for origin in range(origins):
+        cuts.at(origin)  # what cannot be cut is found before the first fit
+    season = _rows_of_a_day(panel) if season is None else season
+    shared = _Shared(cuts, horizon, season, tuple(known_inputs), first_seed, model or _default, on_epoch)
+    listed = [(origin, seed) for origin in range(origins) for seed in range(first_seed, first_seed + seeds)]
+    found: dict[int, _Sums] = {}
+    for place, sums in results(_fit_one, listed, shared, workers=workers, cluster=cluster):
+        found[place] = sums
+        if on_fit is not None:
+            on_fit(len(found), len(listed))
+    total = _Sums(horizon)
+    for place in range(len(listed)):  # in this order, whichever came first: sums depend on it
+        total.join(found[place])
+    return Backtest(
+        horizon=horizon,
+        mse=total.means(),
+        coverage=_means(total.hits),
+        rows=total.rows,
+        seconds=total.seconds,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Shared:
+    """What all fits of a backtest need."""
+
+    cuts: Cuts
+    horizon: int
+    season: int | None
+    known_inputs: tuple[str, ...]
+    first_seed: int
+    model: Callable[[int], VARNNRegressor]
+    on_epoch: Callable[[dict[str, float]], None] | None
+
+
+def _default(seed: int) -> VARNNRegressor:
+    return VARNNRegressor(random_state=seed)
+
+
+def _fit_one(job: tuple[int, int], shared: _Shared) -> _Sums:
+    """Fit at one origin from one seed, and score; with the first seed simple forecasts, too."""
     from varnn.fitting import fit
 
-    cuts = rolling(panel, origins)
-    season = _rows_of_a_day(panel) if season is None else season
+    origin, seed = job
+    horizon, parts = shared.horizon, shared.cuts.at(origin)
     sums = _Sums(horizon)
-    seconds = 0.0
-    for parts in cuts:
-        outcomes = np.column_stack([parts.lead_in.target, targets_ahead(parts.lead_in, horizon)])
-        scored = np.isin(parts.lead_in.rows, parts.test.rows)
-        for name, forecasts in _simple(parts, horizon, season):
+    outcomes = np.column_stack([parts.lead_in.target, targets_ahead(parts.lead_in, horizon)])
+    scored = np.isin(parts.lead_in.rows, parts.test.rows)
+    if seed == shared.first_seed:
+        sums.rows = int(scored.sum())
+        for name, forecasts in _simple(parts, horizon, shared.season):
             sums.add(name, 0, outcomes[scored], forecasts[scored])
-        for seed in range(first_seed, first_seed + seeds):
-            began = time.perf_counter()
-            make = model or (lambda one: VARNNRegressor(random_state=one))
-            _, fitted = fit(
-                make(seed).settings(),
-                parts.train,
-                parts.validation,
-                horizon=horizon,
-                known_inputs=spelt_out(known_inputs, parts.train.categories),
-                one_step=False,
-                seed=seed,
-                on_epoch=on_epoch,
-            )
-            seconds += time.perf_counter() - began
-            forecasts, lower, upper = fitted.historical_intervals(parts.lead_in, np.array([LEVEL]))
-            sums.add("VARNN", seed, outcomes[scored], forecasts[scored])
-            sums.cover(seed, outcomes[scored], lower[scored, :, 0], upper[scored, :, 0])
-            if seed == first_seed:
-                linear = fitted.linear_alone().historical_forecasts(parts.lead_in)
-                sums.add("direct linear", 0, outcomes[scored], linear[scored])
-        sums.rows += int(scored.sum())
-    return Backtest(
-        horizon=horizon, mse=sums.means(), coverage=_means(sums.hits), rows=sums.rows, seconds=seconds
+    began = time.perf_counter()
+    _, fitted = fit(
+        shared.model(seed).settings(),
+        parts.train,
+        parts.validation,
+        horizon=horizon,
+        known_inputs=spelt_out(shared.known_inputs, parts.train.categories),
+        one_step=False,
+        seed=seed,
+        on_epoch=shared.on_epoch,
     )
+    sums.seconds = time.perf_counter() - began
+    forecasts, lower, upper = fitted.historical_intervals(parts.lead_in, np.array([LEVEL]))
+    sums.add("VARNN", seed, outcomes[scored], forecasts[scored])
+    sums.cover(seed, outcomes[scored], lower[scored, :, 0], upper[scored, :, 0])
+    if seed == shared.first_seed:
+        linear = fitted.linear_alone().historical_forecasts(parts.lead_in)
+        sums.add("direct linear", 0, outcomes[scored], linear[scored])
+    return sums
 
 
 def _simple(parts: Parts, horizon: int, season: int | None) -> Iterator[tuple[str, DoubleArray]]:
@@ -198,6 +251,7 @@ class _Sums:
 
     horizon: int
     rows: int = 0
+    seconds: float = 0.0
     errors: dict[str, dict[int, DoubleArray]] = field(default_factory=dict)
     hits: dict[int, DoubleArray] = field(default_factory=dict)
 
@@ -214,10 +268,22 @@ class _Sums:
     ) -> None:
         values = np.array([metric(*(one[:, step] for one in columns)) for step in range(self.horizon)])
         counts = np.count_nonzero(~np.isnan(columns[0]), axis=0)
-        sums[seed] = sums.get(seed, 0) + np.array([np.where(counts > 0, values * counts, 0.0), counts])
+        sums[seed] = np.array([np.where(counts > 0, values * counts, 0.0), counts])
+
+    def join(self, other: _Sums) -> None:
+        """Add what another origin or seed came to."""
+        self.rows, self.seconds = self.rows + other.rows, self.seconds + other.seconds
+        for name, seeds in other.errors.items():
+            _join(self.errors.setdefault(name, {}), seeds)
+        _join(self.hits, other.hits)
 
     def means(self) -> dict[str, DoubleArray]:
         return {name: _means(seeds) for name, seeds in self.errors.items()}
+
+
+def _join(sums: dict[int, DoubleArray], others: dict[int, DoubleArray]) -> None:
+    for seed, other in others.items():
+        sums[seed] = sums.get(seed, 0) + other
 
 
 def _means(sums: dict[int, DoubleArray]) -> DoubleArray:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, get_args
+from typing import Any, NamedTuple, Protocol, get_args
 
 import numpy as np
 
@@ -23,8 +23,9 @@ from varnn.data.panel import Panel
 from varnn.data.rules import whole
 from varnn.errors import ConfigError, DataError, check_choice
 from varnn.estimator.regressor import VARNNRegressor
+from varnn.evaluation._fits import Cuts, refuse_epochs, results
 from varnn.evaluation.metrics import DEFAULT, check_names, mse, of_intervals
-from varnn.evaluation.protocols import Parts, ProtocolName, cut, matched, rolling
+from varnn.evaluation.protocols import Parts, ProtocolName
 from varnn.evaluation.scores import Comparison, Predicted, Score, TestBlock, score_blocks
 from varnn.model.intervals import check_levels
 from varnn.network.cell import VARIANTS
@@ -85,6 +86,8 @@ def compare(
     interval: float = 0.9,
     on_score: Callable[[Score], None] | None = None,
     on_epoch: Callable[[dict[str, float]], None] | None = None,
+    workers: int | None = None,
+    cluster: str | None = None,
 ) -> Comparison:
     """Fit and score models on one panel under one protocol.
 
@@ -111,7 +114,12 @@ def compare(
         Level of the intervals that such metrics judge.
     on_score, on_epoch : callable, optional
         Called after each fit with its score (that of one origin), and after each epoch of a VARNN, for
-        progress.
+        progress; the latter without `workers` and `cluster` only.
+    workers : int, optional
+        Fits at a time, each in a process of its own on one core. If not given, one after the other in this
+        process, on all cores. Scores are the same.
+    cluster : str, optional
+        A Ray cluster to fit on, "auto" or its address; see :func:`varnn.jobs.run`.
 
     Returns
     -------
@@ -137,27 +145,63 @@ def compare(
         raise ConfigError(f"metrics of intervals are about one level; got interval={interval!r}. Give one.")
     level = float(levels[0])
     bounded = any(of_intervals(one) for one in asked)
-    cuts = _cuts(panel, protocol, origins, parts)
+    refuse_epochs(on_epoch, workers, cluster)
+    where = _cuts(panel, protocol, origins, parts)
+    cuts = [where.at(origin) for origin in range(origins)]
     tell_leaks([one.train for one in cuts])
     blocks = [_block(one) for one in cuts]
-    scores: list[Score] = []
-    kept: dict[str, Model] = {}
-    for name, make in named:
-        for seed in range(2025, 2025 + (1 if name in DETERMINISTIC else seeds)):
-            score = partial(score_blocks, name, seed, asked=asked, level=level)
-            predictions, seconds = [], []
-            for block in blocks:
-                allocator.release()  # of the model before
-                fitted = kept[name] = make(seed)
-                began = time.perf_counter()
-                _fit(fitted, block.parts, on_epoch)
-                seconds.append(time.perf_counter() - began)
-                predictions.append(_predicted(block, fitted, level if bounded else None))
-                if on_score is not None:
-                    on_score(score([block], predictions[-1:], seconds[-1:]))
-            scores.append(score(blocks, predictions, seconds))
+    drawn = {name: range(2025, 2025 + (1 if name in DETERMINISTIC else seeds)) for name, _ in named}
+    listed = [(name, seed, origin) for name, _ in named for seed in drawn[name] for origin in range(origins)]
+    last = {name: (name, drawn[name][-1], origins - 1) for name, _ in named}
+    shared = _Shared(where, dict(named), frozenset(last.values()), level if bounded else None, on_epoch)
+    found: dict[_Job, _Fit] = {}
+    for place, fit in results(_fit_one, listed, shared, workers=workers, cluster=cluster):
+        name, seed, origin = listed[place]
+        found[listed[place]] = fit
+        if on_score is not None:
+            one = [blocks[origin]], [fit.predicted], [fit.seconds]
+            on_score(score_blocks(name, seed, *one, asked=asked, level=level))
+    scores = []
+    for name, seed in dict.fromkeys((name, seed) for name, seed, _ in listed):
+        fits = [found[name, seed, origin] for origin in range(origins)]
+        every = blocks, [fit.predicted for fit in fits], [fit.seconds for fit in fits]
+        scores.append(score_blocks(name, seed, *every, asked=asked, level=level))
     truth = np.concatenate([block.truth for block in blocks])
+    kept = {name: found[last[name]].model for name in last}
     return Comparison(cuts[0], scores, truth, cuts[1:], kept, asked, level)
+
+
+_Job = tuple[str, int, int]  # name of a model, seed, origin
+
+
+class _Fit(NamedTuple):
+    predicted: Predicted
+    seconds: float
+    model: Model | None  # where it is the last of its name
+
+
+@dataclass(frozen=True, eq=False)
+class _Shared:
+    """What all fits of a comparison need."""
+
+    cuts: Cuts
+    makers: dict[str, Callable[[int], Model]]
+    kept: frozenset[_Job]
+    level: float | None
+    on_epoch: Callable[[dict[str, float]], None] | None
+
+
+def _fit_one(job: _Job, shared: _Shared) -> _Fit:
+    """Fit one model from one seed at one origin, and predict the rows that are scored there."""
+    name, seed, origin = job
+    allocator.release()  # of the model before
+    parts = shared.cuts.at(origin)
+    model = shared.makers[name](seed)
+    began = time.perf_counter()
+    _fit(model, parts, shared.on_epoch)
+    seconds = time.perf_counter() - began
+    predicted = _predicted(parts, parts.scored(), model, shared.level)
+    return _Fit(predicted, seconds, model if job in shared.kept else None)
 
 
 def one_step_scorer(
@@ -217,37 +261,35 @@ def predict_scored_rows(parts: Parts, scored: BoolArray, model: Model) -> FloatA
     return np.asarray(model.predict(parts.lead_in)[scored], dtype=np.float64)
 
 
-def _predicted(block: TestBlock, model: Model, level: float | None) -> Predicted:
-    """Predictions of the scored rows of a block; with a level, their bounds too, if the model gives any."""
-    predictions = predict_scored_rows(block.parts, block.scored, model)
+def _predicted(parts: Parts, scored: BoolArray, model: Model, level: float | None) -> Predicted:
+    """Predictions of the scored rows; with a level, their bounds too, if the model gives any."""
+    predictions = predict_scored_rows(parts, scored, model)
     if level is None or "interval" not in inspect.signature(model.predict).parameters:
         return Predicted(predictions)
     giving: Any = model
     try:
-        found = giving.predict(block.parts.lead_in, interval=level)
+        found = giving.predict(parts.lead_in, interval=level)
     except ConfigError:  # the level is fine, so it is a model that was fitted without intervals
         return Predicted(predictions)
-    rows, given = (len(block.parts.lead_in),), list(found) if isinstance(found, Iterable) else []
+    rows, given = (len(parts.lead_in),), list(found) if isinstance(found, Iterable) else []
     if [np.shape(one) for one in given] != [rows] * 3:
         raise DataError(
             f"{type(model).__name__}.predict(panel, interval={level:g}) must give predictions, lower and "
             f"upper bounds, three arrays of shape {rows}; it gave {type(found).__name__} of {len(given)}. "
             "Without `interval` among the arguments of predict it is a model without intervals."
         )
-    return Predicted(predictions, *(np.asarray(one, np.float64)[block.scored] for one in given[1:]))
+    return Predicted(predictions, *(np.asarray(one, np.float64)[scored] for one in given[1:]))
 
 
-def _cuts(panel: Panel, protocol: ProtocolName, origins: int, parts: Parts | None) -> list[Parts]:
+def _cuts(panel: Panel, protocol: ProtocolName, origins: int, parts: Parts | None) -> Cuts:
     check_choice("protocol", protocol, get_args(ProtocolName))
-    if origins == 1:
-        return [cut(panel, protocol) if parts is None else matched(parts)]
-    if parts is not None or protocol == "paper":
+    if origins > 1 and (parts is not None or protocol == "paper"):
         what = "a cut of your own" if parts is not None else "the paper's protocol"
         raise ConfigError(
             f"rolling origins are cuts of the honest protocol, and cannot go with {what}; "
             f"got origins={origins}. Leave one of the two out."
         )
-    return rolling(panel, origins)
+    return Cuts(panel, protocol, origins, parts)
 
 
 def _named(models: Any) -> list[tuple[str, Callable[[int], Model]]]:
@@ -270,7 +312,7 @@ def _named(models: Any) -> list[tuple[str, Callable[[int], Model]]]:
 
 
 def _maker(name: str) -> Callable[[int], Model]:
-    return lambda seed: make_model(name, seed)
+    return partial(make_model, name)
 
 
 def _fit(model: Model, parts: Parts, on_epoch: Callable[[dict[str, float]], None] | None) -> None:

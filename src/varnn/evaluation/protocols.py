@@ -128,16 +128,18 @@ def rolling(panel: Panel, origins: int) -> list[Parts]:
     """
     if origins < 1:
         raise ConfigError(f"origins must be at least 1; got {origins}.")
+    return [rolling_cut(panel, origins, origin) for origin in range(origins)]
+
+
+def rolling_cut(panel: Panel, origins: int, origin: int) -> Parts:
+    """Cut each series at one of several rolling origins, counted from 0."""
     blocks = origins + BLOCKS_BEFORE
-    cuts = []
-    for origin in range(origins):
-        before = (BLOCKS_BEFORE + origin) / blocks
-        after = (BLOCKS_BEFORE + origin + 1) / blocks
-        learned, chosen = (1 - VALIDATION_SHARE) * before, VALIDATION_SHARE * before
-        train, validation, test, _ = split_in_time(panel, learned, chosen, after - before, 1 - after)
-        lead_in = split_in_time(panel, learned, after - learned, 1 - after)[1]
-        cuts.append(checked(Parts(train, validation, test, lead_in, "honest")))
-    return cuts
+    before = (BLOCKS_BEFORE + origin) / blocks
+    after = (BLOCKS_BEFORE + origin + 1) / blocks
+    learned, chosen = (1 - VALIDATION_SHARE) * before, VALIDATION_SHARE * before
+    train, validation, test, _ = split_in_time(panel, learned, chosen, after - before, 1 - after)
+    lead_in = split_in_time(panel, learned, after - learned, 1 - after)[1]
+    return checked(Parts(train, validation, test, lead_in, "honest"))
 
 
 def checked(parts: Parts) -> Parts:

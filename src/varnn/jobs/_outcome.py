@@ -1,7 +1,11 @@
 """What a job came to, as plain data: an error of another process may be of no class that is known here."""
 
+import builtins
+import contextlib
 import traceback
 from typing import Generic, NamedTuple, TypeVar
+
+from varnn import errors
 
 Result = TypeVar("Result")
 
@@ -55,6 +59,27 @@ class Failure(NamedTuple):
             "",
         )
 
+    def error(self) -> Exception:
+        """Make an error to raise here: of its class, if that is this library's or Python's own.
+
+        Examples
+        --------
+        >>> Failure("DataError", "no rows", "").error()
+        DataError('no rows')
+        >>> Failure("Odd", "no rows", "").error()
+        RuntimeError('Odd: no rows')
+        """
+        kind = getattr(errors, self.kind, None) or getattr(builtins, self.kind, None)
+        error: Exception = errors.WorkerError(self.message)
+        if self.kind != "WorkerDied":
+            error = RuntimeError(f"{self.kind}: {self.message}")
+            if isinstance(kind, type) and issubclass(kind, Exception):
+                with contextlib.suppress(TypeError):  # one that is made of more than words
+                    error = kind(self.message)
+        if self.traceback:
+            error.add_note(f"It was raised in a job:\n{self.traceback}")
+        return error
+
 
 class Done(NamedTuple, Generic[Result]):
     """A job that is finished.
@@ -75,3 +100,17 @@ class Done(NamedTuple, Generic[Result]):
     result: Result | None
     failure: Failure | None
     seconds: float
+
+    def value(self) -> Result:
+        """The result; where there is none, the error of the job is raised.
+
+        Examples
+        --------
+        >>> Done(0, None, Failure("ValueError", "no rows", ""), 0.1).value()
+        Traceback (most recent call last):
+        ...
+        ValueError: no rows
+        """
+        if self.failure is not None:
+            raise self.failure.error()
+        return self.result  # type: ignore[return-value]  # None is a result, too

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from threading import Event
 from typing import Any
 
-from varnn import __version__
+from varnn._version import VERSION
 from varnn.errors import ConfigError, VarnnError, WorkerError, require
 from varnn.jobs import cores
 from varnn.jobs._outcome import Done, Failure
@@ -42,7 +42,7 @@ def on_ray(
     common = common_bytes(function, shared)
     with connected(ray, cluster, workers):
         task = ray.remote(num_cpus=1, max_retries=retries)(run_one)
-        told = (uuid.uuid4().hex, __version__, [ray.put(common)])
+        told = (uuid.uuid4().hex, VERSION, [ray.put(common)])
         del common
         under_way: dict[Any, int] = {}
         fresh = iter(range(len(jobs)))

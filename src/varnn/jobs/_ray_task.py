@@ -4,7 +4,7 @@ import os
 import pickle
 from typing import Any
 
-from varnn import __version__
+from varnn._version import VERSION
 from varnn.jobs._outcome import Failure
 from varnn.jobs._worker import outcome
 from varnn.jobs.cores import ONE_THREAD
@@ -29,8 +29,8 @@ def run_one(run: str, version: str, common: list[Any], payload: bytes) -> Outcom
         The job.
     """
     if run not in _read:
-        if version != __version__:
-            return f"varnn must be the same there as here; it is {__version__} there, and {version} here"
+        if version != VERSION:
+            return f"varnn must be the same there as here; it is {VERSION} there, and {version} here"
         import ray
 
         _read.clear()  # of the run before: it may be large

@@ -12,6 +12,7 @@ ONE_THREAD = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
+    "LOKY_MAX_CPU_COUNT": "1",  # what a forest on all cores goes by
 }
 
 
@@ -26,6 +27,10 @@ def usable() -> int:
     >>> del os.environ[SWITCH]
     """
     allowed = getattr(os, "sched_getaffinity", None)  # not everywhere
-    wanted = os.environ.get(SWITCH, "")
-    most = int(wanted) if wanted.isdigit() and int(wanted) else sys.maxsize
-    return min(os.cpu_count() or 1, len(allowed(0)) if allowed else sys.maxsize, most)
+    return min(os.cpu_count() or 1, len(allowed(0)) if allowed else sys.maxsize, named_in(SWITCH))
+
+
+def named_in(variable: str) -> int:
+    """The number of cores that a variable of the environment names, or more than there are."""
+    wanted = os.environ.get(variable, "")
+    return int(wanted) if wanted.isdigit() and int(wanted) else sys.maxsize

@@ -24,6 +24,7 @@ def run(
     workers: int | None = None,
     cluster: str | None = None,
     retries: int = 2,
+    isolated: bool = False,
     stop: Event | None = None,
 ) -> Generator[Done[Result]]:
     """Run a function on many jobs, several at a time; outcomes are given as they are finished.
@@ -48,6 +49,9 @@ def run(
         started here and ended again) or an address, such as "ray://head:10001" or "head:6379".
     retries : int, default 2
         How often a job is tried again whose worker died.
+    isolated : bool, default False
+        Whether one worker is a process of its own, too, for the sake of its one thread, or of Ctrl-C, which
+        a fit in this process would take for itself.
     stop : Event or None, default None
         Once set, nothing more begins, and what is under way is ended; jobs in this process end first.
 
@@ -70,7 +74,7 @@ def run(
 
         return on_ray(function, jobs, shared, workers, cluster, retries, stop)
     count = cores.usable() if workers is None else workers
-    if count == 1 or not len(jobs):
+    if not len(jobs) or (count == 1 and not isolated):
         return _here(function, jobs, shared, stop)
     from varnn.jobs._processes import on_processes
 

@@ -22,6 +22,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from varnn.jobs import cores
+
 logger = logging.getLogger(__name__)
 
 _Item = TypeVar("_Item")
@@ -128,11 +130,8 @@ def worth_it_in_a_fit(rows: int) -> contextlib.AbstractContextManager[None]:
 
 
 def n_cores() -> int:
-    """How many cores this process may use: by the system, and by ``OMP_NUM_THREADS``, as products do."""
-    allowed = getattr(os, "sched_getaffinity", None)  # not everywhere
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    most = int(wanted) if wanted.isdigit() and int(wanted) else sys.maxsize
-    return min(os.cpu_count() or 1, len(allowed(0)) if allowed else sys.maxsize, most)
+    """How many cores this process may use, and no more than ``OMP_NUM_THREADS``, as products do."""
+    return min(cores.usable(), cores.named_in("OMP_NUM_THREADS"))
 
 
 def on_all_cores(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
@@ -144,10 +143,10 @@ def on_all_cores(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> li
     [1, 2]
     """
     listed = list(items)
-    cores = min(len(listed), n_cores())
-    if cores < 2:
+    count = min(len(listed), n_cores())
+    if count < 2:
         return [work(item) for item in listed]
-    with ThreadPoolExecutor(cores) as pool:
+    with ThreadPoolExecutor(count) as pool:
         return list(pool.map(work, listed))
 
 
@@ -186,6 +185,6 @@ def shares(count: int) -> list[slice]:
     >>> sum(one.stop - one.start for one in shares(10))
     10
     """
-    cores = max(1, min(n_cores(), count // FEWEST_EACH))
-    ends = [count * core // cores for core in range(cores + 1)]
+    most = max(1, min(n_cores(), count // FEWEST_EACH))
+    ends = [count * core // most for core in range(most + 1)]
     return [slice(first, last) for first, last in pairwise(ends)]

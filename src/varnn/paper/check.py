@@ -198,11 +198,12 @@ def run_fresh(
     jobs: Sequence[Job],
     *,
     workers: int | None = None,
+    cluster: str | None = None,
     on_done: Callable[[Job, Outcome], None] | None = None,
 ) -> Outcomes:
     """Run jobs whatever is in a cache."""
     with TemporaryDirectory() as folder:
-        return run_all(jobs, Cache(Path(folder)), workers=workers, on_done=on_done)
+        return run_all(jobs, Cache(Path(folder)), workers=workers, cluster=cluster, on_done=on_done)
 
 
 def check(records: Mapping[Job, Record], run: Runner = run_fresh) -> Check:

@@ -1,19 +1,19 @@
-"""Jobs -> outcomes: from the cache where they are, else on every core, one thread each.
+"""Jobs -> outcomes: from the cache where they are, else on every core or on a cluster, one thread each.
 
 Each outcome is written as soon as it is there, so an interrupted run loses only what was under way.
 """
 
 import json
-import multiprocessing
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from functools import partial
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from varnn.data.files import write_atomically
+from varnn.jobs import cores
+from varnn.jobs import run as run_jobs
 from varnn.paper.jobs import Job, Outcome, run
 
 Outcomes = dict[Job, Outcome]
@@ -48,6 +48,7 @@ def run_all(
     cache: Cache,
     *,
     workers: int | None = None,
+    cluster: str | None = None,
     device: str = "cpu",
     on_done: Callable[[Job, Outcome], None] | None = None,
 ) -> Outcomes:
@@ -62,6 +63,8 @@ def run_all(
     workers : int or None, default=None
         Processes; by default one per core. Each keeps to one thread, but for forests, which grow on the
         cores that are left where there are fewer processes than cores.
+    cluster : str or None, default=None
+        A Ray cluster to run on, as :func:`varnn.jobs.run` has it; all its machines need the data sets.
     device : {"cpu", "cuda"}, default="cpu"
         Where recurrent networks are trained.
     on_done : callable or None, default=None
@@ -79,54 +82,27 @@ def run_all(
                 on_done(job, found)
     if not open_jobs:
         return outcomes
-    cores = os.cpu_count() or 1
-    count = min(workers or cores, len(open_jobs))
-    run_one = partial(run, threads=max(1, cores // count), device=device)
-    # A fresh interpreter per worker: a forked one would inherit the parent's thread pools.
-    context = multiprocessing.get_context("spawn")
-    with (
-        _single_threaded(),
-        ProcessPoolExecutor(count, mp_context=context, initializer=_quiet_worker) as pool,
-    ):
-        pending: dict[Future[Outcome], Job] = {pool.submit(run_one, job): job for job in open_jobs}
-        try:
-            while pending:
-                done, _ = wait(pending, return_when=FIRST_COMPLETED)
-                for future in done:
-                    job = pending.pop(future)
-                    outcome = future.result()
-                    cache.put(job, outcome)
-                    outcomes[job] = outcome
-                    if on_done is not None:
-                        on_done(job, outcome)
-        except BaseException:  # Ctrl-C above all: what is under way is given up at once
-            workers_now = list(pool._processes.values())  # shutdown forgets them
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in workers_now:
-                process.terminate()
-            raise
+    count = min(workers or cores.usable(), len(open_jobs))
+    settings = {"threads": 1 if cluster else max(1, cores.usable() // count), "device": device}
+    # Closed whatever happens, Ctrl-C above all: what is under way is given up at once.
+    with closing(
+        run_jobs(
+            _run_one,
+            open_jobs,
+            shared=settings,
+            workers=workers if cluster else count,
+            cluster=cluster,
+            isolated=True,
+        )
+    ) as finished:
+        for done in finished:
+            job = open_jobs[done.index]
+            outcomes[job] = done.value()
+            cache.put(job, outcomes[job])
+            if on_done is not None:
+                on_done(job, outcomes[job])
     return outcomes
 
 
-def _quiet_worker() -> None:
-    """Leave Ctrl-C to the parent process."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-class _single_threaded:  # noqa: N801  # used as a with-statement, it reads as one
-    """Have processes started inside keep their linear algebra to one thread."""
-
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-
-    def __enter__(self) -> None:
-        self.before = {name: os.environ.get(name) for name in self.names}
-        os.environ.update(dict.fromkeys(self.names, "1"))
-
-    def __exit__(self, *_: object) -> None:
-        for name, value in self.before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+def _run_one(job: Job, settings: dict[str, Any]) -> Outcome:
+    return run(job, **settings)
