@@ -225,6 +225,9 @@ def two_workers() -> Iterator[float]:
     """Have a local Ray of two workers; gives the seconds it took to start."""
     import ray
 
+    if ray.is_initialized():  # somebody else's, who also ends it
+        yield 0.0
+        return
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     began = time.perf_counter()
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
@@ -255,21 +258,17 @@ def _start(way: str) -> float:
     """Seconds until a worker that was not there has done a job that needs what scoring needs."""
     from varnn import jobs
 
+    def imported(name: str, _: None) -> str:
+        return __import__(name).__name__
+
     def once() -> float:
-        return _seconds(
-            lambda: list(jobs.run(_ready, [0, 1], workers=2, cluster="auto" if way == "Ray" else None))
-        )
+        needed, cluster = ["varnn.scale._score_file"] * 2, "auto" if way == "Ray" else None
+        return _seconds(lambda: list(jobs.run(imported, needed, workers=2, cluster=cluster)))
 
     if way == "Ray":
         with two_workers():
             return once()
     return once()
-
-
-def _ready(_: int, __: Any) -> str:
-    from varnn.scale import _score_file
-
-    return _score_file.__name__
 
 
 def _seconds(work: Callable[[], Any]) -> float:
