@@ -42,6 +42,8 @@ class Size:
         Rows of the two files whose scoring's memory is measured.
     long_small, long_large
         The same, of one series alone; 0 leaves that out.
+    tiny
+        Files of a few rows, which tell what a file costs by itself.
     """
 
     rounds: int = 3
@@ -52,6 +54,7 @@ class Size:
     large: int = 800_000
     long_small: int = 600_000
     long_large: int = 1_200_000
+    tiny: int = 200
 
 
 def write(path: Path, series: int, rows: int, first: int = 0) -> None:
@@ -197,15 +200,20 @@ class Scoring:
         rows: list[Row] = []
         tiny = folder / "tiny"
         tiny.mkdir()
-        for number in range(200):
+        for number in range(self._size.tiny):
             write(tiny / f"{number}.parquet", 1, 5, number)
         options: Any = {"series": "house", "time": "when", "workers": 1, "resume": False}
         first = _seconds(lambda: score_files(folder / "model.varnn", tiny, folder / "first", **options))
         again = _seconds(
             lambda: score_files(folder / "model.varnn", tiny, folder / "first", **options | {"resume": True})
         )
-        rows.append({"part": "a file of 5 rows, ms", "figure": significant(1e3 * first / 200)})
-        rows.append({"part": "a file that was scored before, ms", "figure": significant(1e3 * again / 200)})
+        rows.append({"part": "a file of 5 rows, ms", "figure": significant(1e3 * first / self._size.tiny)})
+        rows.append(
+            {
+                "part": "a file that was scored before, ms",
+                "figure": significant(1e3 * again / self._size.tiny),
+            }
+        )
         self._say("partitioning")
         count = self._size.series * self._size.rows
         spent = _seconds(

@@ -17,7 +17,7 @@ def by_name(tables: Any) -> dict[str, Measured]:
 
 def test_scoring(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    size = score.Size(rounds=1, series=6, rows=50, files=3, small=1200, large=2400, long_small=0)
+    size = score.Size(rounds=1, series=6, rows=50, files=3, small=1200, large=2400, long_small=0, tiny=3)
     found = by_name(score.Scoring(size, TINY).tables())
     assert [row["contender"] for row in found["scale score"].rows] == [
         "Ray, 1 worker",
