@@ -45,3 +45,17 @@ def test_public_names_are_there() -> None:
         assert getattr(varnn, name) is not None
         assert name in dir(varnn)
     assert not hasattr(varnn, "nothing_of_this_name")
+
+
+def test_loading_a_model_does_not_import_all_that_scales() -> None:
+    heavy = ("torch", "varnn.service", "varnn.evaluation", "varnn.scale.keyed", "varnn.scale.tuning")
+    loaded = run(f"import sys, varnn; varnn.load; print([one for one in {heavy} if one in sys.modules])")
+    assert loaded.strip() == "[]"
+
+
+def test_names_of_scale_are_there() -> None:
+    from varnn import scale
+
+    for name in scale.__all__:
+        assert getattr(scale, name) is not None
+    assert set(scale._HOME) == set(scale.__all__) and not hasattr(scale, "nothing_of_this_name")

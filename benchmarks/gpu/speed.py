@@ -254,7 +254,7 @@ def main(arguments: Sequence[str]) -> int:
     if why := why_not():
         _say(f"nothing to measure here: the kernel does not handle {why}.\n")
         return 1
-    command = "python -m benchmarks.gpu.speed " + " ".join(arguments)
+    command = f"python -m benchmarks.gpu.speed --parts {' '.join(asked.parts)} --rounds {asked.rounds}"
     measured: list[Measured] = []
     for name in asked.parts:
         _say(f"{name}\n")

@@ -72,6 +72,10 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
     panel = made_series(arguments.series, arguments.rows, arguments.inputs)
     stages = {"rows made": time.perf_counter() - began}
     model = VARNNRegressor(device=arguments.device, ensemble=arguments.ensemble, epochs=arguments.epochs)
+    if arguments.first:
+        began = time.perf_counter()
+        fit_many(made_series(arguments.first, arguments.rows, arguments.inputs, seed=1), model)
+        stages["a few series first, which compiles"] = time.perf_counter() - began
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "many.varnns")
         watch = Watch()
@@ -124,6 +128,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=None)
     parser.add_argument("--ensemble", type=int, default=4)
     parser.add_argument("--epochs", type=int, default=None)
+    parser.add_argument("--first", type=int, default=4, help="series that are fitted before, not counted")
     parser.add_argument("--device", default="auto")
     sys.stdout.write(json.dumps(measured(parser.parse_args()), indent=1) + "\n")
 

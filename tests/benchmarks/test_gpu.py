@@ -11,13 +11,16 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.gpu import check, checks, made, speed
+from benchmarks.gpu import check, checks, kinks, made, page, speed
 from benchmarks.gpu.batched import BatchedGraph
 from benchmarks.gpu.checks import Checked
 from benchmarks.gpu.stand_in import StandIn, run_as_kernel, train_as_kernel
+from benchmarks.record import read
+from varnn.errors import DataError
 from varnn.network.cell import VARIANTS, Architecture
 from varnn.network.engines.cuda import training as cuda
 from varnn.network.engines.cuda.job import JobResult, TrainingJob
+from varnn.network.engines.engine import pack, unpack
 from varnn.network.training import Member, TrainConfig
 
 CELL = Architecture.of("ARM+AM", n_inputs=3, hidden_size=7, memory_size=5)
@@ -111,6 +114,26 @@ def test_the_peer_computes_the_gradient_of_the_reference(variant: Any, activatio
         assert speed.apart(TrainingJob.of(Member(cell, made.panel(300, 3), None, 1), config)) < 1e-5
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_weights_are_drawn_away_from_kinks(variant: Any) -> None:
+    """There, single precision does not change the gradient by more than rounding; at a kink it jumps."""
+    cell = Architecture.of(variant, n_inputs=9, hidden_size=128, memory_size=9)
+    job = TrainingJob.of(made.member(cell, rows=600, missing=0.3), TrainConfig(window=5))
+    job = kinks.away_from_kinks(made.only(job, job.training.ends[:128]))
+    assert kinks.nearest_kink(job) > kinks.AWAY / 10
+    # One weight of the first unit's bias moved, so that its first argument of the first window is zero.
+    block = StandIn(job, torch.float64)
+    weights = unpack(cell, job.weights.copy())
+    x = job.training.inputs[job.training.ends[0] - 4].astype(np.float64)
+    weights.fusion_bias[0, 0] = -(x @ weights.fusion[:9, 0].astype(np.float64))
+    at_kink = replace(job, weights=pack(weights))
+    assert kinks.nearest_kink(at_kink) < 1e-7
+    ends = torch.from_numpy(job.training.ends.astype(np.int64))
+    _, gradient = block.engine.loss_and_gradient(block.adam.flat, ends)
+    _, single = StandIn(job).engine.loss_and_gradient(StandIn(job).adam.flat, ends)
+    assert float((single - gradient).abs().max() / gradient.abs().max()) < 1e-5
+
+
 def test_the_peer_trains_every_member_as_the_stand_in_does() -> None:
     config = TrainConfig(window=6, batch_size=50, epochs=1, learning_rate=0.01)
     panel = made.panel(405, 3)  # 400 windows: whole batches
@@ -131,6 +154,18 @@ def test_two_cores_make_the_steps_they_are_said_to_make(monkeypatch: pytest.Monk
     ours(0)
     assert lengths == [speed.CPU_EPOCHS]
     assert ours.config.device == "cpu"
+
+
+def test_the_page_shows_the_committed_figures() -> None:
+    text = page.PAGE.read_text()
+    saved = read(Path(__file__).parents[2] / "benchmarks" / "results" / "gpu.json")
+    assert page.put(text, page.figures(saved)) == text, (
+        "run: python -m benchmarks.gpu.page benchmarks/results/gpu.json"
+    )
+    kernel = [row for one in saved.measured for row in one.rows if row["contender"] == speed.KERNEL]
+    assert all(f"| {row['model-steps/s']:,.0f} |" in text for row in kernel)
+    with pytest.raises(DataError, match="must have the lines"):
+        page.put("a page without them", "figures")
 
 
 def test_results_are_those_of_the_weights_kept() -> None:

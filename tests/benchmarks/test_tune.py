@@ -23,7 +23,7 @@ def test_tables_are_saved_and_read_back(tmp_path: Path) -> None:
     outcome = {row["what"]: row["value"] for row in found[0].rows}
     assert outcome["minutes"] == 1.5 and outcome["trials"] == 3
     assert [row["model"] for row in found[1].rows][-2:] == ["persistence", "linear ARX"]
-    assert [row["settings"] for row in found[2].rows][0] == "default"
+    assert found[2].rows[0]["settings"] == "default"
 
 
 def test_the_page_quotes_the_committed_search() -> None:

@@ -42,8 +42,18 @@ def test_a_model_a_page_and_a_study_are_left(
     table: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = table.parent
-    command = [table, "--target", "load", "--origins", "1", "--space", SPACE, "--study", folder / "s.db"]
-    files = ["-o", folder / "m.varnn", "--report", folder / "page.html"]
+    command: list[str | Path] = [
+        table,
+        "--target",
+        "load",
+        "--origins",
+        "1",
+        "--space",
+        SPACE,
+        "--study",
+        folder / "s.db",
+    ]
+    files: list[str | Path] = ["-o", folder / "m.varnn", "--report", folder / "page.html"]
     code, out, error = tune(capfd, monkeypatch, *command, *files, "--trials", "2")
     assert code == 0, error
     assert out.startswith(("The default is kept", "The tuned model is better"))

@@ -1,7 +1,6 @@
 """One function on many jobs: the same outcomes here, on processes of this machine and on Ray."""
 
 import threading
-import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -70,7 +69,7 @@ def test_what_cannot_be_sent_is_said_of_the_job_alone(elsewhere: dict[str, Any])
     found = by_index(run(work.troubled, jobs, **elsewhere))
     assert found[5].result == "fine"
     kinds = [one.failure.kind for one in found if one.failure is not None]
-    assert kinds == ["Unpicklable", "Speechless", "TypeError", "SystemExit", "KeyboardInterrupt"]
+    assert kinds == ["UnpicklableError", "SpeechlessError", "TypeError", "SystemExit", "KeyboardInterrupt"]
     assert found[0].failure is not None and found[2].failure is not None
     assert found[0].failure.message == "a and b"
     assert "must be something that can be pickled; got lock" in found[2].failure.message
@@ -122,7 +121,7 @@ class Lazy(Sequence[int]):
     def __len__(self) -> int:
         return self.length
 
-    def __getitem__(self, index: Any) -> int:
+    def __getitem__(self, index: Any) -> Any:
         self.made = max(self.made, index + 1)
         return int(index)
 
@@ -158,15 +157,13 @@ def test_killed_workers_cost_nothing_but_time(elsewhere: dict[str, Any], tmp_pat
 
 def test_a_stop_ends_what_is_under_way(elsewhere: dict[str, Any], tmp_path: Path) -> None:
     stop = threading.Event()
-    began = time.monotonic()
     found = []
     for one in run(work.pid_then_sleep, range(5), shared=tmp_path, stop=stop, **elsewhere):
         found.append(one.index)
-        while len(work.pids(tmp_path)) < 2:  # the other one runs, too
-            time.sleep(0.02)
+        assert work.wait_for(lambda: len(work.pids(tmp_path)) >= 3)  # the other one runs, and has a child
         stop.set()
-    assert found == [0] and time.monotonic() - began < 60
-    assert not any(map(work.is_alive, work.pids(tmp_path))) or elsewhere["cluster"]
+    assert found == [0]
+    assert work.all_gone(tmp_path) or elsewhere["cluster"]  # whose processes stay, for other jobs
 
 
 def test_a_stop_ends_jobs_of_this_process_between_two() -> None:

@@ -6,11 +6,12 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 
-class Unpicklable(Exception):
+class UnpicklableError(Exception):
     """An error that no other process can be sent: its constructor needs two values, and it holds a lock."""
 
     def __init__(self, first: str, second: str) -> None:
@@ -18,7 +19,7 @@ class Unpicklable(Exception):
         self.lock = threading.Lock()
 
 
-class Speechless(Exception):
+class SpeechlessError(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no words")
 
@@ -66,12 +67,12 @@ def said(job: str, _: None) -> str:
     return job
 
 
-def troubled(job: str, _: None) -> Any:
+def troubled(job: object, _: object) -> Any:
     """Fail in a way of its own, or do well."""
     if job == "unpicklable error":
-        raise Unpicklable("a", "b")
+        raise UnpicklableError("a", "b")
     if job == "speechless":
-        raise Speechless
+        raise SpeechlessError
     if job == "unpicklable result":
         return threading.Lock()
     if job == "exit":
@@ -144,11 +145,25 @@ def pids(folder: Path) -> list[int]:
     return [int(one.name.removeprefix("pid-")) for one in folder.glob("pid-*")]
 
 
-def all_gone(folder: Path, within: float = 10.0) -> bool:
-    """Wait until no process that said so in a folder is there any more."""
+def wait_for(is_so: Callable[[], bool], within: float = 60.0) -> bool:
+    """Wait until something is so; tell whether it came to be."""
     until = time.monotonic() + within
-    while any(map(is_alive, pids(folder))):
+    while not is_so():
         if time.monotonic() > until:
             return False
         time.sleep(0.02)
     return True
+
+
+def all_gone(folder: Path) -> bool:
+    """Wait until no process that said so in a folder is there any more."""
+    return wait_for(lambda: not any(map(is_alive, pids(folder))), within=20.0)
+
+
+def pid_of(job: float, _: Path) -> int:
+    time.sleep(job)
+    return os.getpid()
+
+
+def modules(_: int, __: None) -> list[str]:
+    return [one for one in sys.modules if "." not in one]

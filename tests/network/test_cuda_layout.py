@@ -19,7 +19,7 @@ from benchmarks.gpu import made
 from varnn.data.files import user_cache
 from varnn.network.cell import VARIANTS, Architecture
 from varnn.network.engines._workspace import count_weights
-from varnn.network.engines.cuda import _cubins, _kernels, _nvrtc
+from varnn.network.engines.cuda import _cubins, _kernels, _nvrtc, launch
 from varnn.network.engines.cuda._layout import (
     BEST_EPOCH,
     DONE,
@@ -101,8 +101,9 @@ def test_a_member_is_read_as_it_was_laid_out(tmp_path: Path) -> None:
     members = [made.member(CELL, 1, rows=90), made.member(CELL, 2, rows=120, validated=False)]
     jobs = [TrainingJob.of(*pair) for pair in zip(members, configs, strict=True)]
     rows, board = Rows(jobs), Board(jobs, lambda index, line: None, pinned=False)
-    block, state = rows.joined(), torch.zeros(2, STATES, len(jobs[0].weights))
-    table = member_table(jobs, rows, block.ctypes.data, state, board)
+    block, state = torch.empty(rows.n_bytes, dtype=torch.uint8), torch.zeros(2, STATES, len(jobs[0].weights))
+    rows.send(block)
+    table = member_table(jobs, rows, block.data_ptr(), state, board)
     board.stop[0] = 3
     for index, job in enumerate(jobs):
         assert library.read(table.ctypes.data, index) == 3
@@ -351,16 +352,19 @@ def test_it_is_read_while_another_thread_writes() -> None:
         assert [line["loss"] for line in lines] == list(range(index, 200, 2))
 
 
-def test_arrays_of_several_jobs_are_sent_once() -> None:
+@pytest.mark.parametrize("piece", [1 << 24, 1000, 256, 7])
+def test_arrays_of_several_jobs_are_sent_once(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "_PIECE", piece)
     panel = made.panel(200, 3)
     config = TrainConfig(window=6, batch_size=16, epochs=1)
     jobs = [TrainingJob.of(Member(CELL, panel, panel, seed), config) for seed in range(3)]
     rows = Rows(jobs)
     # Inputs and targets are the same of training and validation; windows are each one's own.
     assert rows.n_bytes < 2 * (panel.inputs.nbytes + panel.target.nbytes) + 3 * 2 * 1024 + 3 * 256
-    block = rows.joined()
+    block = torch.empty(rows.n_bytes, dtype=torch.uint8)
+    rows.send(block)
     for job in jobs:
         for array in (*job.training, job.first, *(job.validation or ())):
             begin = rows.at(array)
             assert begin % 256 == 0
-            assert block[begin : begin + array.nbytes].tobytes() == array.tobytes()
+            assert block[begin : begin + array.nbytes].numpy().tobytes() == array.tobytes()

@@ -38,24 +38,30 @@ def fit_or_cut_short(model: "VARNNRegressor", panel: "Panel") -> str:
     return model.fitted_.training.interrupted or ""
 
 
+_ONE = (
+    "training is cut short: what is trained by now is kept. Ctrl-C again leaves at once, and keeps nothing.",
+    "stopped at once: nothing was written.",
+)
+_MANY = (
+    "no more models are fitted: those that are finished are kept. Ctrl-C again leaves at once.",
+    "stopped at once: models that were finished are kept.",
+)
+
+
 @contextmanager
-def kept_on_interrupt() -> Iterator[Event]:
-    """An event that the first Ctrl-C sets; the second ends the process, with nothing written."""
-    stop = Event()
+def kept_on_interrupt(*, of_many: bool = False) -> Iterator[Event]:
+    """An event that the first Ctrl-C sets; the second ends the process, with nothing more written."""
+    stop, (first, second) = Event(), _MANY if of_many else _ONE
 
     def on_interrupt(*_: Any) -> None:
         if stop.is_set():
             if sys.stderr.isatty():
                 sys.stderr.write(_SHOW_CURSOR)
-            sys.stderr.write("stopped at once: nothing was written.\n")
+            sys.stderr.write(f"{second}\n")
             sys.stderr.flush()
             os._exit(INTERRUPTED)  # threads that train would be waited for
         stop.set()
-        console(stderr=True).print(
-            "training is cut short: what is trained by now is kept. Ctrl-C again leaves at once, and keeps "
-            "nothing.",
-            markup=False,
-        )
+        console(stderr=True).print(first, markup=False)
 
     before = signal.signal(signal.SIGINT, on_interrupt)
     try:

@@ -30,13 +30,13 @@ def pieces(
     # Which row of the panel each row of the table is, where they are not the same.
     places = None if panel.is_in_caller_order else panel.in_caller_order(row_numbers(len(panel)))
     for rows, found in _predicted(model, table, levels, places, resume):
-        columns: Columns = {name: _plain(column[rows].to_arrow()) for name, column in table.kept.items()}
+        columns: Columns = {name: plain(column[rows].to_arrow()) for name, column in table.kept.items()}
         if table.labelled:
             columns[panel.target_name] = panel.target[rows if places is None else places[rows]]
-        yield {**columns, **_named(found, levels)}
+        yield {**columns, **named(found, levels)}
 
 
-def _plain(column: Any) -> Any:
+def plain(column: Any) -> Any:
     """Spell out texts that are numbers of a list."""
     return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
 
@@ -66,7 +66,7 @@ def _predicted(
         yield rows, Interval(*(None if one is None else one[here] for one in found))
 
 
-def _named(found: Interval, levels: Sequence[float]) -> dict[str, npt.NDArray[Any]]:
+def named(found: Interval, levels: Sequence[float]) -> dict[str, npt.NDArray[Any]]:
     """Name the columns of a prediction."""
     named = {"prediction": found.prediction}
     for index, level in enumerate(levels):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from varnn.data.categories import Categories
 from varnn.data.files import STANDARD, TableFile, read_table
 from varnn.data.panel import Panel, from_columns
 from varnn.data.roles import NONE, Roles, guessed_roles
@@ -83,16 +84,24 @@ class Table:
 
 
 def read(
-    path: Path, reading: Reading, *, must_have_target: bool = True, fitted: Fitted | None = None
+    path: Path,
+    reading: Reading,
+    *,
+    must_have_target: bool = True,
+    fitted: Fitted | None = None,
+    of_many: tuple[list[str], Categories] | None = None,
 ) -> Table:
     """Read a table; a time or series of None is guessed, and the word none stands for no column.
 
-    With a fitted model the columns it was fitted with come before any guess, if the table has them.
+    With a fitted model the columns it was fitted with come before any guess, if the table has them. Of many
+    models they are those of all.
     """
     file = read_table(path)
     table, file = columns_of(file.table), file._replace(table=None)  # which then is not held twice
     if fitted is not None:
         reading = as_fitted(reading, table, fitted)
+    if of_many is not None:
+        reading = replace(reading, inputs=of_many[0], categories=of_many[1])
     labelled = reading.target != NONE and (must_have_target or reading.target in table)
     roles = guessed_roles(table, reading)
     kept = {name: table[name] for name in (*roles.time, roles.series) if name in table}

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,7 +27,10 @@ from varnn.estimator import defaults
 def fit(
     data: Data,
     target: Target,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Model file to write; with --each a .varnns file or a folder."),
+    ],
     time: Time = None,
     series: Series = None,
     inputs: Inputs = None,
@@ -57,13 +60,26 @@ def fit(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of weights and batches.")] = defaults.SEED,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    each: Annotated[
+        str | None, typer.Option(help="series: fit a model of its own to each series, all in one file.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="With --each: processes; one a core if not given.", min=1)
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="With --each: a Ray cluster to fit on, auto or an address.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume/--no-resume", help="With --each: leave models that are there already.")
+    ] = True,
     as_json: Json = False,
 ) -> None:
-    """Fit a model to a table and save it.
+    """Fit a model to a table and save it; with --each series, one to each series.
 
-    Ctrl-C cuts training short: what is trained by then is saved, and the file says so.
+    Ctrl-C cuts training short: what is trained by then is saved, and the file says so. With --each, models
+    that are finished are kept, and the same command goes on with the others.
     """
-    from varnn.cli import _table
+    from varnn.cli import _many, _table
     from varnn.cli._interrupt import INTERRUPTED, fit_or_cut_short
     from varnn.cli.terminal import console
     from varnn.data.files import check_writable
@@ -71,7 +87,9 @@ def fit(
     from varnn.estimator.input import latest_rows
     from varnn.estimator.regressor import VARNNRegressor
 
-    check_writable(output)
+    _many.check_each(each, workers=(workers, None), cluster=(cluster, None), resume=(resume, True))
+    if each is None:
+        check_writable(output)
     understood = _table.read(
         data,
         reading(
@@ -88,7 +106,9 @@ def fit(
     )
     words = console(stderr=True, quiet=as_json)
     words.print(understood.in_words(), markup=False)
-    facts, panel = understood.facts(), latest_rows(understood.panel, max_rows)
+    facts, panel = understood.facts(), understood.panel
+    if each is None:  # else each series has its own latest rows
+        panel = latest_rows(panel, max_rows)
     del understood  # and with it the rows that are not learnt from
     model = VARNNRegressor(
         variant,  # type: ignore[arg-type]  # checked by fit, with a message of its own
@@ -105,6 +125,10 @@ def fit(
         device=device,
         details=Details(max_rows=max_rows),
     )
+    if each is not None:
+        how: dict[str, Any] = {"workers": workers, "cluster": cluster, "resume": resume}
+        _many.fit_each(panel, model, output, **how, facts=facts, as_json=as_json)
+        return
     cut_short = fit_or_cut_short(model, panel)
     model.save(output)
     best = min(line.get("validation_loss", line["loss"]) for line in model.history_)

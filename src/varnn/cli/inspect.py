@@ -21,12 +21,20 @@ def inspect(
     model_path: Model,
     as_json: Json = False,
 ) -> None:
-    """Show configuration, inputs, training curve and latency of a model file."""
+    """Show configuration, inputs, training curve and latency of a model file; of many, how many and which.
+
+    Of a .varnns file or a folder of models: how many there are, their settings once, and which series failed.
+    """
     from rich.table import Table
 
+    from varnn.cli._many import show_many
     from varnn.cli.terminal import console, printable
     from varnn.estimator.loading import load
+    from varnn.scale.models import Models, is_of_many
 
+    if is_of_many(model_path):
+        show_many(Models.open(model_path), model_path, as_json=as_json)
+        return
     model = load(model_path)
     facts = _facts(model, model_path)
     if as_json:

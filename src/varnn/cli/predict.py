@@ -72,7 +72,8 @@ def predict(
     Without the target column, or any label in it, the rows are taken to follow the training rows, and are
     predicted in closed loop: each prediction is taken as the label. Time and series are the columns the
     model was fitted with, if the table has them and none are named. Rows with labels that follow the training
-    rows start from the last of those, which the model keeps.
+    rows start from the last of those, which the model keeps. With a file of many models, each series is
+    predicted by its own.
 
     DATA may be a folder of Parquet files, with all rows of a series in one of them: OUTPUT then is a folder,
     with a file for each. What is there from a run before is kept, and files that cannot be predicted do not
@@ -82,15 +83,17 @@ def predict(
 
     from varnn.cli import _table
     from varnn.cli._folders import predict_folder
+    from varnn.cli._many import pieces_of_many
     from varnn.cli._predictions import pieces
     from varnn.cli.progress import counting_bar
     from varnn.cli.terminal import console
     from varnn.data.files import STANDARD, check_writable, table_writer
-    from varnn.errors import ConfigError
-    from varnn.estimator.loading import load
+    from varnn.errors import ConfigError, ModelFileError
     from varnn.model.intervals import check_levels
     from varnn.model.warm_start import rows_before
     from varnn.network.compiled_code import worth_it_for
+    from varnn.scale.loading import load
+    from varnn.scale.models import Models
 
     if as_json and output == STANDARD:
         raise ConfigError(
@@ -117,10 +120,24 @@ def predict(
             "--workers and --cluster are for folders of files; DATA is no folder. Leave them out."
         )
     check_writable(output)
-    model = load(model_path)
+    model: Any = load(model_path)
+    many: Models | None = model if isinstance(model, Models) else None
+    if many is not None:
+        if not len(many):
+            raise ModelFileError(
+                f"there is no model in {str(model_path)!r}: all failed, or none is there yet."
+            )
+        model = many[next(iter(many))]  # the columns of all are called alike
     fitted = model.fitted_
     columns = replace(columns, target=target or fitted.target_name, inputs=fitted.input_names)
-    understood = _table.read(data, columns, must_have_target=target is not None, fitted=fitted)
+    columns_of_many = None if many is None else many.columns
+    understood = _table.read(
+        data,
+        columns,
+        must_have_target=target is not None,
+        fitted=fitted,
+        of_many=columns_of_many if columns_of_many and columns_of_many[0] else None,
+    )
     words = console(stderr=True, quiet=as_json or output == STANDARD)
     words.print(understood.in_words(), markup=False)
     rows, how = len(understood.panel), "one step ahead"
@@ -132,7 +149,9 @@ def predict(
                 "--no-resume, or give their labels."
             )
     before = 0
-    if not understood.in_closed_loop:
+    if many is not None:
+        how = f"{how}, each series by its own model"
+    elif not understood.in_closed_loop:
         counts = rows_before(fitted, understood.panel, resume)
         before = int(counts.max())
         if started := _start_in_words(fitted, understood.panel, counts, resume):
@@ -142,7 +161,8 @@ def predict(
     alike = worth_it_for(rows)  # as for model.predict, which has them all at once
     with one_thread, alike, table_writer(output) as write, counting_bar() as progress:
         task = progress.add_task("predicting", total=rows, visible=rows > _LONG)
-        for piece in pieces(model, understood, levels, resume):
+        predicted = (understood, levels, resume)
+        for piece in pieces(model, *predicted) if many is None else pieces_of_many(many, *predicted):
             write(piece)
             progress.update(task, advance=len(piece["prediction"]))
     words.print(f"Predicted {rows:,} rows {how}. Wrote {output}.", markup=False)

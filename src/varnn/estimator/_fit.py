@@ -12,10 +12,11 @@ from varnn.data.preparation import split_in_time, with_learnt_inputs
 from varnn.errors import TrainingError, require
 from varnn.estimator import warm_up
 from varnn.estimator._reporting import reporter
-from varnn.estimator._settings import check_settings, checked_details
+from varnn.estimator._settings import checked_details
 from varnn.estimator.input import (
     RowSeries,
     check_fit_arguments,
+    check_parameters,
     latest_rows,
     panel_of,
     seed_of,
@@ -52,7 +53,7 @@ def fit_rows(
 
     Another trainer than the usual one may train members of many fits at once.
     """
-    check_settings(estimator.get_params(deep=False))
+    check_parameters(estimator)
     check_fit_arguments(validation, on_epoch, stop)
     require("torch", extra="train", purpose="training")
     if estimator.experts:  # asked for now, not when all is trained

@@ -17,6 +17,7 @@ from varnn.data.panel import Panel, default_names, from_columns
 from varnn.data.preparation import split_in_time
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError
+from varnn.estimator._settings import check_settings
 
 logger = logging.getLogger(__name__)
 
@@ -242,6 +243,11 @@ def check_fit_arguments(validation: Any, on_epoch: Any, stop: Any) -> None:
         raise ConfigError(f"on_epoch must be a function of one line of history; got {shown(on_epoch)}.")
     if stop is not None and not callable(getattr(stop, "is_set", None)):
         raise ConfigError(f"stop must be an event, such as threading.Event(); got {shown(stop)}.")
+
+
+def check_parameters(estimator: Any) -> None:
+    """Refuse an estimator whose settings no fit would take, before any rows are there."""
+    check_settings(estimator.get_params(deep=False))
 
 
 def row_weights(values: Any, n_rows: int) -> FloatArray | None:

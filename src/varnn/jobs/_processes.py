@@ -46,7 +46,7 @@ class Process:
             )
         self.connection = Connection(ours.detach())
         self.job: int | None = None
-        self.is_ready = False  # to be given one
+        self.is_ready = False  # to run it
 
     def send(self, number: int, payload: bytes) -> None:
         """Give it a job; OSError where it is dead by now."""
@@ -112,12 +112,12 @@ class Pool:
         return following is not None
 
     def hand_out(self) -> None:
-        """Give a job to each worker that is free.
+        """Give a job to each worker that has none, be it still on its way up.
 
         None is sent ahead: a job would wait behind a long one, and saves a fiftieth of a millisecond.
         """
         for one in self.workers:
-            while one.is_ready and one.job is None and self.waits():
+            while one.job is None and self.waits():
                 number = self.again.popleft()
                 try:
                     payload = dumps(self.jobs[number])
@@ -164,7 +164,9 @@ class Pool:
                     "standard error; workers=1 runs jobs in this process."
                 )
         number = worker.job
-        if number is not None:
+        if number is not None and not worker.is_ready:  # it was not begun
+            self.again.appendleft(number)
+        elif number is not None:
             self.deaths[number] = self.deaths.get(number, 0) + 1
             if self.deaths[number] > self.retries:
                 failure = Failure.worker_died(self.deaths.pop(number), ended(code))

@@ -24,6 +24,7 @@ from varnn.jobs._ray_task import run_one
 
 _STOP_LOOKED_FOR = 0.2  # seconds
 _CORES_LOOKED_FOR = 5.0  # seconds; a cluster may grow
+_OURS = ("auto", "local", "")  # no addresses
 _ANSWERED_WITHIN = 10.0  # seconds; Ray itself waits for minutes
 
 
@@ -110,7 +111,12 @@ def _done(ray: Any, reference: Any, number: int, retries: int) -> Done[Any]:
 
 @contextlib.contextmanager
 def connected(ray: Any, cluster: str, workers: int | None) -> Iterator[None]:
-    """Be connected to a cluster; one that is started here is ended again."""
+    """Be connected to a cluster; one that is started here is ended again.
+
+    Where this process is connected already, that stays as it is.
+    """
+    if cluster not in _OURS:
+        _need_answer(cluster)
     if ray.is_initialized():
         yield
         return
@@ -129,11 +135,11 @@ def connected(ray: Any, cluster: str, workers: int | None) -> Iterator[None]:
 def _connect(ray: Any, cluster: str, workers: int | None) -> None:
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     ours = {"num_cpus": workers or cores.usable(), "include_dashboard": False}
-    named = os.environ.get("RAY_ADDRESS", "") if cluster == "auto" else cluster
+    named = os.environ.get("RAY_ADDRESS", "auto") if cluster == "auto" else cluster
     try:
         if named == "local":
             ray.init(address="local", **ours, **quiet)
-        elif named and named != "auto":
+        elif named not in _OURS:
             _need_answer(named)
             ray.init(address=named, **quiet)
         else:

@@ -138,6 +138,11 @@ class FileShelf:
         found = self._all(query, to_key(name))
         return dict(json.loads(found[0][0])) if found else {}
 
+    def different(self, fact: str) -> list[Any]:
+        """What models have for a fact, each once."""
+        query = "SELECT DISTINCT json_extract(text, ?) FROM facts"
+        return [json.loads(found) for (found,) in self._all(query, f"$.{fact}") if found is not None]
+
     def settings(self) -> list[tuple[str, int]]:
         """Settings as JSON, and how many models have them."""
         counted = (

@@ -62,6 +62,10 @@ class ListedShelf:
         """What is known of a model's fit: nothing."""
         return {}
 
+    def different(self, fact: str) -> list[Any]:
+        """What models have for a fact: nothing is known."""
+        return []
+
     def settings(self) -> list[tuple[str, int]]:
         """Settings as JSON, and how many models have them: not known without reading them all."""
         return []

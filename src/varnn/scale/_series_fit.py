@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sklearn.base import clone
 
+from varnn.data.categories import source_columns
 from varnn.data.panel import Panel
 from varnn.errors import TrainingError, VarnnError
 from varnn.estimator._fit import fit_rows
@@ -76,6 +77,8 @@ def _fitted(wanted: Wanted, trainer: "Trainer | None") -> Outcome:
         "seconds": round(time.perf_counter() - began, 3),
         "best_loss": min(losses) if losses else None,
         "validation": record.validation,
+        "columns": source_columns(model.fitted_.input_names, model.fitted_.categories),
+        "categories": {column: list(known) for column, known in model.fitted_.categories.items()},
         "warnings": said,
     }
     return Outcome(wanted.name, blob, None, facts)

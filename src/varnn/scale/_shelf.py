@@ -1,6 +1,7 @@
 """Where many models are kept: what is asked of it, and one that is in memory."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -57,6 +58,10 @@ class Shelf(Protocol):
 
     def facts(self, name: str) -> dict[str, Any]:
         """What is known of a model's fit."""
+        ...
+
+    def different(self, fact: str) -> list[Any]:
+        """What models have for a fact, each once."""
         ...
 
     def settings(self) -> list[tuple[str, int]]:
@@ -147,6 +152,11 @@ class MemoryShelf:
     def facts(self, name: str) -> dict[str, Any]:
         """What is known of a model's fit."""
         return dict(self.entries[name].facts) if name in self.entries else {}
+
+    def different(self, fact: str) -> list[Any]:
+        """What models have for a fact, each once."""
+        found = {json.dumps(one.facts.get(fact)): one.facts.get(fact) for one in self.entries.values()}
+        return list(found.values())
 
     def settings(self) -> list[tuple[str, int]]:
         """Settings as JSON, and how many models have them."""

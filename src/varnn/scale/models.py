@@ -119,6 +119,16 @@ class Models(Mapping[str, VARNNRegressor]):
             raise self._none(name)
         return self._shelf.facts(name)
 
+    @property
+    def columns(self) -> tuple[list[str], dict[str, tuple[str, ...]]]:
+        """Columns of a table that any model makes inputs from, and categories of those that hold texts."""
+        columns = dict.fromkeys(one for found in self._shelf.different("columns") for one in found or ())
+        categories: dict[str, dict[str, None]] = {}
+        for found in self._shelf.different("categories"):
+            for column, known in (found or {}).items():
+                categories.setdefault(column, {}).update(dict.fromkeys(known))
+        return list(columns), {column: tuple(known) for column, known in categories.items()}
+
     def export(self, name: str, path: str | Path) -> None:
         """Write the model of a series into a ``.varnn`` file of its own, byte for byte."""
         blob = self._bytes(name)

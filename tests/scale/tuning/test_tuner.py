@@ -129,6 +129,8 @@ def test_a_study_goes_on_and_trials_that_are_done_are_not_done_again(tmp_path: P
     assert {step.stage for step in none} <= {"finals", "test", "refit"}
     with pytest.raises(ConfigError, match="is of other rows"):
         tuner(study=path).fit(Panel.from_arrays(None, LABELS + 1))
+    with pytest.raises(ConfigError, match="is of other rows"):
+        tuner(study=path).fit(Panel.from_arrays(None, LABELS, series=np.repeat([1, 2], 150)))
     with pytest.raises(ConfigError, match="is of a model with other settings"):
         tuner(study=path, settings={"details": Details(patience=2)}).fit(PANEL)
 

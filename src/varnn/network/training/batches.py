@@ -2,12 +2,15 @@
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 
 from varnn.data.panel import Panel
 from varnn.data.windows import Rows, loss_window_ends, training_ends
 from varnn.network.training.config import TrainConfig
+
+_FEW = 1 << 20  # rows whose windows are kept from one epoch to the next
 
 
 def orders(training: Panel, config: TrainConfig, seed: int) -> Iterator[Rows]:
@@ -21,8 +24,13 @@ def orders(training: Panel, config: TrainConfig, seed: int) -> Iterator[Rows]:
     ([2, 3, 4, 5], False)
     """
     generator = np.random.default_rng([seed, 1])  # apart from the stream the weights came from
+    listed: dict[int, Rows] = {}  # by their shift
     for epoch in range(1, config.epochs + 1):
-        yield generator.permutation(_windows(training, config, epoch))
+        shift = _shift(epoch, config.loss_rows)
+        ends = listed[shift] if shift in listed else _windows(training, config, shift)
+        if len(training) <= _FEW:
+            listed[shift] = ends
+        yield generator.permutation(ends)
 
 
 def learning_rate_at(config: TrainConfig, epoch: int, batch: int, batches: int) -> float:
@@ -40,13 +48,17 @@ def learning_rate_at(config: TrainConfig, epoch: int, batch: int, batches: int) 
     return config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
 
 
-def _windows(training: Panel, config: TrainConfig, epoch: int) -> Rows:
+@lru_cache(maxsize=1 << 14)
+def _shift(epoch: int, loss_rows: int) -> int:
+    """Rows by which an epoch's windows are shifted; of the epoch alone, so that members have equally many."""
+    return int(np.random.default_rng(epoch).integers(loss_rows)) if loss_rows > 1 else 0
+
+
+def _windows(training: Panel, config: TrainConfig, shift: int) -> Rows:
     """List the windows of an epoch: all of them, or (several loss rows) a shifted comb of them."""
     if config.loss_rows == 1:
         return training_ends(training, config.window)
-    # The shift is drawn from the epoch alone, so that members have the same number of windows.
-    offset = int(np.random.default_rng(epoch).integers(config.loss_rows))
-    ends = loss_window_ends(training, config.window, config.loss_rows, offset)
+    ends = loss_window_ends(training, config.window, config.loss_rows, shift)
     if len(ends) == 0:  # shifted beyond the end of the only windows there are
         ends = loss_window_ends(training, config.window, config.loss_rows, 0)
     return ends

@@ -142,7 +142,7 @@ def _trial_row(line: Mapping[str, Any]) -> list[str]:
         str(line["trial"]),
         f"{line['ratio']:.4f}",
         "" if final is None else f"{final:.4f}",
-        "the default" if line["default"] else ", ".join(settings),
+        "the default, as it was given to the search" if line["default"] else ", ".join(settings),
     ]
 
 

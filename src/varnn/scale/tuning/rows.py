@@ -14,10 +14,7 @@ test rows are read when nothing is left to choose.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-
-import numpy as np
 
 from varnn.data.panel import Panel
 from varnn.data.preparation import split_in_time
@@ -66,21 +63,3 @@ class Rows:
                 f"{len(panel):,} rows in {panel.n_series:,} series are too few to tune on at {origins} "
                 f"origins, with {test_fraction:.0%} of them set aside: {error}"
             ) from None
-
-
-def fingerprint(panel: Panel) -> str:
-    """Tell panels apart: a hash of their values, names, series and times.
-
-    Examples
-    --------
-    >>> one, other = (Panel.from_arrays(None, [1.0, 2.0, last]) for last in (3.0, 4.0))
-    >>> fingerprint(one) == fingerprint(one), fingerprint(one) == fingerprint(other)
-    (True, False)
-    """
-    found = hashlib.sha256(repr((panel.ids, panel.input_names, panel.target_name)).encode())
-    arrays = [panel.target, panel.inputs, panel.starts]
-    if panel.time is not None:
-        arrays.append(np.asarray(panel.time).view(np.int64))
-    for one in arrays:
-        found.update(np.ascontiguousarray(one).tobytes())
-    return found.hexdigest()

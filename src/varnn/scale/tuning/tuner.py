@@ -17,11 +17,11 @@ from varnn.data.panel import Panel
 from varnn.data.preparation import split_in_time
 from varnn.data.rules import Rule, number, optional, shown, whole
 from varnn.errors import ConfigError, require
-from varnn.estimator._settings import check_settings
-from varnn.estimator.input import RowSeries, latest_rows, panel_of, seed_of, take_names
+from varnn.estimator.input import RowSeries, check_parameters, latest_rows, panel_of, seed_of, take_names
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.model.forecast.rows import refuse_too_far
-from varnn.scale.tuning.rows import Rows, fingerprint
+from varnn.scale._fingerprints import fingerprint
+from varnn.scale.tuning.rows import Rows
 from varnn.scale.tuning.search import OnStep, Step, Workers, finals, search, tested
 from varnn.scale.tuning.space import Space
 from varnn.scale.tuning.study import CUT_OFF, Study
@@ -170,7 +170,7 @@ class VARNNTuner(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit
             require("ray", extra="ray", purpose="tuning on a cluster")
         report = on_step or (lambda _: None)
         model = clone(self.model) if self.model is not None else VARNNRegressor()
-        check_settings(model.get_params(deep=False))  # of which trials do not use all
+        check_parameters(model)  # of which trials do not use all
         model.set_params(random_state=seed_of(model.random_state))  # one for all trials
         space = Space(model, self.space)
         draft = copy(model)
@@ -246,7 +246,7 @@ class VARNNTuner(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         """What a study is of: with anything else its trials could not be compared."""
         settings = {name: repr(one) for name, one in model.get_params().items() if name not in _NO_PART}
         return {
-            "rows": fingerprint(panel),
+            "rows": fingerprint(panel, repr((panel.ids, panel.starts.tolist()))),
             "model": settings,
             "space": space.described(),
             "origins": self.origins,

@@ -2,6 +2,7 @@
 
 import math
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from varnn.network.engines.cuda.job import JobResult, SingleArray, TrainingJob
 from varnn.network.training.record import Epoch
 
 _ALIGNED = 256  # bytes
+_PIECE = 1 << 24  # bytes that are sent at a time
 _cuda: Any = torch.cuda  # torch gives some of it no types
 
 
@@ -59,7 +61,7 @@ class Launch:
             self.state = torch.from_numpy(state).to(device)
             rows = Rows(jobs)
             self._rows = torch.empty(rows.n_bytes, dtype=torch.uint8, device=device)
-            self._rows.copy_(torch.from_numpy(rows.joined()))
+            rows.send(self._rows)
             table = member_table(jobs, rows, self._rows.data_ptr(), self.state, self._board)
             self._members = torch.from_numpy(table.view(np.uint8)).to(device)
             self._stream.synchronize()  # what was copied from may go now
@@ -154,16 +156,18 @@ def member_table(
 ) -> npt.NDArray[np.void]:
     """Structs of members as the kernel reads them, of rows that lie at the address ``base``."""
     table = np.zeros(len(jobs), MEMBER)
-    for index, (job, member) in enumerate(zip(jobs, table, strict=True)):
+    numbers = np.arange(len(jobs), dtype=np.uint64)
+    for name, tensor in {"state": state, "losses": board.losses, "progress": board.progress}.items():
+        table[name] = tensor.data_ptr() + numbers * np.uint64(tensor.stride(0) * tensor.element_size())
+    table["vlosses"] = table["losses"] + np.uint64(board.losses.stride(1) * board.losses.element_size())
+    table["stop"] = board.stop.data_ptr()
+    for job, member in zip(jobs, table, strict=True):
         config, unseen = job.config, job.validation
         member["x"], member["y"], member["order"] = (base + rows.at(one) for one in job.training)
         member["first"] = base + rows.at(job.first)
         if unseen is not None:
             member["vx"], member["vy"], member["vends"] = (base + rows.at(one) for one in unseen)
             member["vwindows"] = len(unseen.ends)
-        member["state"] = state[index].data_ptr()
-        member["losses"], member["vlosses"] = (one.data_ptr() for one in board.losses[index])
-        member["progress"], member["stop"] = board.progress[index].data_ptr(), board.stop.data_ptr()
         member["batch"], member["epochs"], member["last"] = config.batch_size, config.epochs, job.last
         member["patience"] = config.patience or 0
         member["cosine"] = config.schedule == "cosine"
@@ -173,28 +177,47 @@ def member_table(
 
 
 class Rows:
-    """Arrays of jobs as one block of bytes, which is sent at once; an array of several jobs is in it once."""
+    """Arrays of jobs as one block of bytes; an array that several jobs have is in it once."""
 
     def __init__(self, jobs: Sequence[TrainingJob]) -> None:
-        self._arrays: list[npt.NDArray[Any]] = []
-        self._places: dict[int, int] = {}
+        self._bytes: list[npt.NDArray[np.uint8]] = []
+        self._places: dict[int, int] = {}  # by the array's id, in the order of the block
         self.n_bytes = 0
         for array in arrays_of(jobs):
             self._places[id(array)] = self.n_bytes
-            self._arrays.append(array)
+            self._bytes.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
             self.n_bytes += -(-array.nbytes // _ALIGNED) * _ALIGNED
 
     def at(self, array: npt.NDArray[Any]) -> int:
         """Place of an array."""
         return self._places[id(array)]
 
-    def joined(self) -> npt.NDArray[np.uint8]:
-        """The block."""
-        block = np.empty(self.n_bytes, np.uint8)
-        for array in self._arrays:
-            begin = self.at(array)
-            block[begin : begin + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        return block
+    def send(self, to: torch.Tensor) -> None:
+        """Copy all to a tensor of bytes; to one on a GPU on the current stream, which may still be at it.
+
+        It goes by way of two pieces of pinned memory, one of which is filled while the other is sent: the
+        whole in one piece would have to be made first, which takes longer than to send it.
+        """
+        size = min(_PIECE, self.n_bytes)
+        pieces = [torch.empty(size, dtype=torch.uint8, pin_memory=to.is_cuda) for _ in range(2)]
+        sent = [_cuda.Event() for _ in pieces] if to.is_cuda else []
+        for number, begin in enumerate(range(0, self.n_bytes, _PIECE)):
+            piece, end = pieces[number % 2], min(begin + _PIECE, self.n_bytes)
+            if sent:
+                sent[number % 2].synchronize()
+            self._fill(piece.numpy(), begin, end)
+            to[begin:end].copy_(piece[: end - begin], non_blocking=True)
+            if sent:
+                sent[number % 2].record()
+
+    def _fill(self, piece: npt.NDArray[np.uint8], begin: int, end: int) -> None:
+        """Copy bytes ``begin:end`` of the block."""
+        starts = list(self._places.values())
+        for number in range(max(0, bisect_right(starts, begin) - 1), bisect_left(starts, end)):
+            first, whole = starts[number], self._bytes[number]
+            here = whole[max(0, begin - first) : end - first]
+            at = max(0, first - begin)
+            piece[at : at + len(here)] = here
 
 
 def arrays_of(jobs: Sequence[TrainingJob]) -> list[npt.NDArray[Any]]:
