@@ -330,6 +330,20 @@ def test_tables_of_other_kinds(tmp_path: Path) -> None:
         assert found["meter"].dtype == polars.Int64
 
 
+def test_a_file_without_rows_gives_one_without_rows(
+    model: VARNNRegressor, frame: polars.DataFrame, tmp_path: Path
+) -> None:
+    where = written(frame, tmp_path / "in", 2)
+    frame.head(0).write_parquet(where / "empty.parquet")
+    scored = score_files(model, where, tmp_path / "out", interval=0.9, workers=1)
+    assert scored.failures == {} and scored.files[0][:3] == ("empty.parquet", 0, 0)
+    same(together(tmp_path / "out"), expected(model, frame))
+    empty, full = (
+        polars.read_parquet(tmp_path / "out" / name) for name in ("empty.parquet", "part-0.parquet")
+    )
+    assert empty.schema == full.schema
+
+
 def test_one_series_without_a_name(tmp_path: Path) -> None:
     frame = meters(1, 3000).drop("meter", "unknown")
     model = VARNNRegressor(**TINY).fit(Panel.from_frame(frame.head(400), target="load", time="when"))
