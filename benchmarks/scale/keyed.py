@@ -95,23 +95,27 @@ class Keyed:
     def _rates(self, services: dict[int, KeyedService], about: str) -> Measured:
         size, done = self._size, dict.fromkeys(services, 0)
         found: dict[int, list[float]] = {shards: [] for shards in services}
+        sender: dict[int, list[float]] = {shards: [] for shards in services}
         answers: dict[int, list[Any]] = {shards: [] for shards in services}
         for turn in range(size.rounds + 1):  # the first one warms up
             for shards, service in services.items():
                 self._say(f"{shards} actors, round {turn}")
                 batches = self._batches(size.batches, done[shards])
                 done[shards] += size.batches
-                began = time.perf_counter()
+                began, used = time.perf_counter(), time.process_time()
                 for batch in batches:
                     answers[shards] += service.send(batch)
                 if turn:
-                    found[shards].append((time.perf_counter() - began) / (size.batches * size.series))
+                    count = size.batches * size.series
+                    found[shards].append((time.perf_counter() - began) / count)
+                    sender[shards].append((time.process_time() - used) / count)
         rows: list[Row] = [
             {
                 "actors": str(shards),
                 "messages a second, best": significant(1 / min(seconds)),
                 "median": significant(1 / float(np.median(seconds))),
                 "1 actor / this, best": significant(min(found[1]) / min(seconds)),
+                "us of the sender's own a message, best": significant(1e6 * min(sender[shards])),
             }
             for shards, seconds in found.items()
         ]

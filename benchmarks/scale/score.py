@@ -42,6 +42,8 @@ class Size:
         Rows of the two files whose scoring's memory is measured.
     long_small, long_large
         The same, of one series alone; 0 leaves that out.
+    tiny
+        Files of a few rows, which tell what a file costs by itself.
     """
 
     rounds: int = 3
@@ -52,6 +54,7 @@ class Size:
     large: int = 800_000
     long_small: int = 600_000
     long_large: int = 1_200_000
+    tiny: int = 200
 
 
 def write(path: Path, series: int, rows: int, first: int = 0) -> None:
@@ -197,15 +200,20 @@ class Scoring:
         rows: list[Row] = []
         tiny = folder / "tiny"
         tiny.mkdir()
-        for number in range(200):
+        for number in range(self._size.tiny):
             write(tiny / f"{number}.parquet", 1, 5, number)
         options: Any = {"series": "house", "time": "when", "workers": 1, "resume": False}
         first = _seconds(lambda: score_files(folder / "model.varnn", tiny, folder / "first", **options))
         again = _seconds(
             lambda: score_files(folder / "model.varnn", tiny, folder / "first", **options | {"resume": True})
         )
-        rows.append({"part": "a file of 5 rows, ms", "figure": significant(1e3 * first / 200)})
-        rows.append({"part": "a file that was scored before, ms", "figure": significant(1e3 * again / 200)})
+        rows.append({"part": "a file of 5 rows, ms", "figure": significant(1e3 * first / self._size.tiny)})
+        rows.append(
+            {
+                "part": "a file that was scored before, ms",
+                "figure": significant(1e3 * again / self._size.tiny),
+            }
+        )
         self._say("partitioning")
         count = self._size.series * self._size.rows
         spent = _seconds(
@@ -225,6 +233,9 @@ def two_workers() -> Iterator[float]:
     """Have a local Ray of two workers; gives the seconds it took to start."""
     import ray
 
+    if ray.is_initialized():  # somebody else's, who also ends it
+        yield 0.0
+        return
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     began = time.perf_counter()
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
@@ -255,21 +266,17 @@ def _start(way: str) -> float:
     """Seconds until a worker that was not there has done a job that needs what scoring needs."""
     from varnn import jobs
 
+    def imported(name: str, _: None) -> str:
+        return __import__(name).__name__
+
     def once() -> float:
-        return _seconds(
-            lambda: list(jobs.run(_ready, [0, 1], workers=2, cluster="auto" if way == "Ray" else None))
-        )
+        needed, cluster = ["varnn.scale._score_file"] * 2, "auto" if way == "Ray" else None
+        return _seconds(lambda: list(jobs.run(imported, needed, workers=2, cluster=cluster)))
 
     if way == "Ray":
         with two_workers():
             return once()
     return once()
-
-
-def _ready(_: int, __: Any) -> str:
-    from varnn.scale import _score_file
-
-    return _score_file.__name__
 
 
 def _seconds(work: Callable[[], Any]) -> float:

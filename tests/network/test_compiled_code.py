@@ -123,3 +123,18 @@ def test_what_goes_wrong_on_a_core_is_said(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     with pytest.raises(ZeroDivisionError):
         on_all_cores(lambda one: 1 / one, [1, 0, 2])
+
+
+def test_what_is_worth_it_may_be_for_all_rows_of_some_work_to_say() -> None:
+    if not is_there():
+        pytest.skip("numba is not installed")
+    few = compiled_code.ROWS_WORTH_IT - 1
+    with compiled_code.worth_it_for(compiled_code.ROWS_WORTH_IT):
+        assert is_worth_it(1)
+        with compiled_code.worth_it_for(1):  # a part of it
+            assert is_worth_it(1)
+    assert not is_worth_it(few)
+    with compiled_code.worth_it_in_a_fit(compiled_code.FITTED_ROWS_WORTH_IT):
+        assert is_worth_it(1)
+    with compiled_code.worth_it_in_a_fit(compiled_code.FITTED_ROWS_WORTH_IT - 1):
+        assert not is_worth_it(few)

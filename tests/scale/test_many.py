@@ -54,6 +54,14 @@ def test_each_model_is_what_a_fit_of_its_series_alone_gives(workers: int, tmp_pa
         same_model(models[name], VARNNRegressor(**SMALL).fit(alone), alone)
 
 
+def test_on_a_cluster_the_same_comes_out(local_ray: None, tmp_path: Path) -> None:
+    panel = with_labels(panel_of(["a", "b", "bad"]), "bad", np.nan)
+    path = tmp_path / "m.varnns"
+    models = fit_many(panel, VARNNRegressor(**SMALL), path=path, cluster="auto")
+    assert list(models) == ["a", "b"] and list(models.failures) == ["bad"]
+    same_model(models["b"], VARNNRegressor(**SMALL).fit(of_series(panel, "b")), of_series(panel, "b"))
+
+
 def test_settings_that_go_beyond_the_default(tmp_path: Path) -> None:
     panel = panel_of(["a", "b"])
     model = VARNNRegressor(**SMALL, horizon=2, details=Details(context="window"))

@@ -10,8 +10,8 @@ import numpy as np
 import polars
 import pytest
 
-from tests.scale.meters import TINY, fitted, meters, panel_of, together, written
-from varnn import VARNNRegressor
+from tests.scale.meters import ROLES, TINY, fitted, meters, panel_of, together, written
+from varnn import Panel, VARNNRegressor
 from varnn.errors import ConfigError, DataError, OutputError
 from varnn.scale import Models, ScoredFile, _groups, _score_file, fit_many, score_files
 from varnn.scale._score_rows import GroupReader
@@ -303,3 +303,56 @@ def test_a_cluster_gives_the_same_to_the_last_bit_also_where_a_worker_is_killed(
     assert not scored.failures
     assert (tmp_path / "killed").exists()
     assert together(tmp_path / "there").equals(together(tmp_path / "here"))
+
+
+def test_tables_of_other_kinds(tmp_path: Path) -> None:
+    """Whole numbers as names, single precision, folders below folders, rows in disorder, times twice."""
+    frame = meters(6, 450).with_columns(
+        meter=polars.col("meter").str.slice(1).cast(polars.Int64),
+        heat=polars.col("heat").cast(polars.Float32),
+    )
+    model = fitted(frame.filter(polars.col("meter") < 4))
+    doubled = polars.concat([frame, frame.gather_every(50).with_columns(load=polars.lit(9.0))])
+    upset = doubled.sample(fraction=1.0, shuffle=True, seed=1).sort("meter", maintain_order=True)
+    (tmp_path / "in" / "a=1").mkdir(parents=True)
+    upset.filter(polars.col("meter") < 3).write_parquet(tmp_path / "in" / "a=1" / "x.parquet")
+    upset.filter(polars.col("meter") >= 3).write_parquet(tmp_path / "in" / "y.pq")
+    options: dict[str, Any] = {"sort": True, "duplicates": "first"}
+    scored = score_files(model, tmp_path / "in", tmp_path / "out", workers=1, **options)
+    assert scored.failures == {} and scored.rows == len(frame)
+    for name, low, high in (("a=1/x.parquet", 0, 3), ("y.pq", 3, 6)):
+        part = upset.filter(polars.col("meter").is_between(low, high, closed="left"))
+        panel = Panel.from_frame(part.drop("unknown"), **ROLES, **options)
+        found = polars.read_parquet(tmp_path / "out" / name, hive_partitioning=False)
+        np.testing.assert_allclose(
+            found["prediction"], panel.in_caller_order(model.predict(panel)), rtol=1e-6, atol=1e-6
+        )
+        assert found["meter"].dtype == polars.Int64
+
+
+def test_a_file_without_rows_gives_one_without_rows(
+    model: VARNNRegressor, frame: polars.DataFrame, tmp_path: Path
+) -> None:
+    where = written(frame, tmp_path / "in", 2)
+    frame.head(0).write_parquet(where / "empty.parquet")
+    scored = score_files(model, where, tmp_path / "out", interval=0.9, workers=1)
+    assert scored.failures == {} and scored.files[0][:3] == ("empty.parquet", 0, 0)
+    same(together(tmp_path / "out"), expected(model, frame))
+    empty, full = (
+        polars.read_parquet(tmp_path / "out" / name) for name in ("empty.parquet", "part-0.parquet")
+    )
+    assert empty.schema == full.schema
+
+
+def test_one_series_without_a_name(tmp_path: Path) -> None:
+    frame = meters(1, 3000).drop("meter", "unknown")
+    model = VARNNRegressor(**TINY).fit(Panel.from_frame(frame.head(400), target="load", time="when"))
+    later = frame.slice(400)
+    later.write_parquet(tmp_path / "one.parquet")
+    score_files(model, tmp_path / "one.parquet", tmp_path / "out", workers=1)
+    found = polars.read_parquet(tmp_path / "out" / "one.parquet")
+    panel = Panel.from_frame(later, target="load", time="when")
+    np.testing.assert_allclose(found["prediction"], model.predict(panel), rtol=1e-11, atol=1e-11)
+    assert found.columns == ["when", "load", "prediction"]
+    cold = model.predict(panel, resume=False)
+    assert abs(found["prediction"][0] - cold[0]) > 1e-6  # it went on after the training rows

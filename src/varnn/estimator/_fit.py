@@ -32,12 +32,6 @@ if TYPE_CHECKING:  # importing it would import torch
     from varnn.network.training import Trainer
 
 
-def warm_up_for(estimator: Any) -> None:
-    """Compile ahead what a model of these settings will predict by, if it is one that is made quick so."""
-    if estimator.linear and estimator.adapt and checked_details(estimator.details).context != "window":
-        warm_up.begin()
-
-
 def fit_rows(
     estimator: Any,
     X: Any,
@@ -60,7 +54,8 @@ def fit_rows(
         require("lightgbm", extra="baselines", purpose="experts=('boosting',)")
     from varnn import fitting  # late: it imports torch
 
-    warm_up_for(estimator)
+    if estimator.linear and estimator.adapt and checked_details(estimator.details).context != "window":
+        warm_up.begin()
     most = checked_details(estimator.details).max_rows
     panel = latest_rows(panel_of(estimator, X, y, series, fitting=True), most)
     held_out = estimator.validation_fraction if validation is None else 0.0

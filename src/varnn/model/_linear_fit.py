@@ -49,25 +49,26 @@ def fit_linear(training: Panel, validation: Panel | None) -> LinearPart:
         layout = layout.with_periods(tuple(seasons))
         later = _moments(rows, layout)
     moments = _moments(_Rows.of(training), layout)
-    forms = [(layout.form(*DEFAULT[:2], periods=()), DEFAULT[2])]
+    forms, ridges = [layout.form(*DEFAULT[:2], periods=())], [DEFAULT[2]]
     if later is not None and later.rows > 0:
         # The simplest first: few seasons and inputs, few labels, a strong ridge.
         forms = [
-            (layout.form(labels, inputs, periods), ridge)
-            for periods, inputs, labels, ridge in product(
-                layout.seasons, layout.input_lags, LABEL_LAGS, reversed(RIDGES)
-            )
+            layout.form(labels, inputs, periods)
+            for periods, inputs, labels in product(layout.seasons, layout.input_lags, LABEL_LAGS)
         ]
-    parts = [moments.solve(layout.largest.columns(form), ridge) for form, ridge in forms]
+        ridges = list(reversed(RIDGES))
+    largest = layout.largest
+    parts = [moments.solve_each(largest.columns(form), ridges) for form in forms]
     best = 0
-    if later is not None and len(parts) > 1:
-        errors = np.array([later.error(*one) for one in parts])
+    if later is not None and len(forms) > 1:
+        errors = np.array([later.errors(each) for each in parts]).ravel()
         # Of a few rows the best is best by chance: the simplest that is nearly as good is safer, as it
         # does not carry inputs beyond the range it has seen them in.
         slack = CHANCE * max(0.0, 1 - later.rows / ENOUGH)
         best = int(np.flatnonzero(errors <= errors.min() * (1 + slack))[0]) if slack else int(errors.argmin())
     seen = [training] if validation is None else [training, validation]
-    (form, ridge), (_, weights, constant) = forms[best], parts[best]
+    form, ridge = forms[best // len(ridges)], ridges[best % len(ridges)]
+    _, weights, constant = parts[best // len(ridges)][best % len(ridges)]
     return _with_bounds(replace(layout.part(form, weights, constant), ridge=ridge), *seen)
 
 

@@ -1,11 +1,22 @@
 """Ridge regression from moments: rows are summed up once, and any number of forms is solved from the sums."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from varnn._types import DoubleArray, IntArray
+
+
+class Solution(NamedTuple):
+    """A regression on C columns: these, their coefficients (C,), and the constant."""
+
+    columns: IntArray
+    weights: DoubleArray
+    constant: float
 
 
 @dataclass(eq=False)
@@ -40,20 +51,24 @@ class Moments:
         means = self.sums[-1, :-1] / self.rows
         return self.sums[:-1, :-1] / self.rows - np.outer(means, means), means
 
-    def solve(self, columns: IntArray, ridge: float) -> tuple[IntArray, DoubleArray, float]:
-        """Regress on some columns (Hoerl and Kennard, 1970).
+    def solve(self, columns: IntArray, ridge: float) -> Solution:
+        """Regress on some columns; see :meth:`solve_each`."""
+        return self.solve_each(columns, (ridge,))[0]
+
+    def solve_each(self, columns: IntArray, ridges: Sequence[float]) -> list[Solution]:
+        """Regress on some columns, once for each ridge (Hoerl and Kennard, 1970).
 
         Parameters
         ----------
         columns : array of shape (C,)
             The regressors to use.
-        ridge : float
-            Penalty a row, for regressors of unit variance.
+        ridges : sequence of float
+            Penalties a row, for regressors of unit variance.
 
         Returns
         -------
-        columns, weights, constant
-            The columns, their coefficients (C,), and the constant.
+        list of Solution
+            One for each ridge.
 
         References
         ----------
@@ -64,14 +79,25 @@ class Moments:
         deviation = np.sqrt(np.maximum(covariance[columns, columns], 0))
         deviation[deviation <= self.negligible[columns]] = np.inf
         system = covariance[np.ix_(columns, columns)] / np.outer(deviation, deviation)
-        system[np.diag_indices_from(system)] += ridge
-        weights = np.linalg.solve(system, covariance[columns, -1] / deviation) / deviation
-        return columns, weights, float(means[-1] - weights @ (means[columns] + self.origin[columns]))
+        systems, diagonal = np.repeat(system[None], len(ridges), axis=0), np.arange(len(columns))
+        systems[:, diagonal, diagonal] += np.array(ridges)[:, None]
+        against = np.broadcast_to(
+            (covariance[columns, -1] / deviation)[:, None], (len(ridges), len(columns), 1)
+        )
+        centre = means[columns] + self.origin[columns]
+        found = np.linalg.solve(systems, against)[..., 0] / deviation
+        return [Solution(columns, weights, float(means[-1] - weights @ centre)) for weights in found]
 
-    def error(self, columns: IntArray, weights: DoubleArray, constant: float) -> float:
-        """Mean squared error of a solution on these rows; infinite where it overflows."""
-        kept = np.r_[columns, len(self.sums) - 2, len(self.sums) - 1]
-        residual = np.r_[-weights, 1.0, -(constant + weights @ self.origin[columns])]
+    def errors(self, solutions: Sequence[Solution]) -> list[float]:
+        """Mean squared errors of solutions on the same columns; infinite where one overflows."""
+        columns = solutions[0].columns
+        kept = np.append(columns, [len(self.sums) - 2, len(self.sums) - 1])
+        sums, origin = self.sums[np.ix_(kept, kept)], self.origin[columns]
+        errors, residual = [], np.ones(len(kept))
         with np.errstate(over="ignore", invalid="ignore"):  # rows like nothing in training
-            error = float(residual @ self.sums[np.ix_(kept, kept)] @ residual) / self.rows
-        return max(error, 0.0) if np.isfinite(error) else np.inf  # rounding may leave it below zero
+            for _, weights, constant in solutions:
+                residual[:-2], residual[-1] = -weights, -(constant + weights @ origin)
+                error = float(residual @ sums @ residual) / self.rows
+                # Rounding may leave it below zero.
+                errors.append(max(error, 0.0) if math.isfinite(error) else math.inf)
+        return errors

@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 
 from varnn.data.panel import Panel
-from varnn.estimator._settings import plain_settings
+from varnn.estimator.elsewhere import checked_settings
 from varnn.estimator.regressor import VARNNRegressor
 
 _NO_MATTER = ("device", "verbose")  # where a model is trained, and what is printed, is nothing of the model
 
 
 def settings_of(regressor: VARNNRegressor) -> str:
-    """Settings as JSON, always in the same order.
+    """Settings as JSON, always in the same order; those that no model has are refused.
 
     Examples
     --------
     >>> settings_of(VARNNRegressor(device="cpu")) == settings_of(VARNNRegressor())
     True
     """
-    plain = plain_settings(regressor.get_params(deep=False))
+    plain = checked_settings(regressor)
     for name in _NO_MATTER:
         plain.pop(name, None)
     return json.dumps(plain, sort_keys=True, default=list)

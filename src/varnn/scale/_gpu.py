@@ -5,16 +5,18 @@ waits in a queue behind another is not begun. What comes meanwhile is put togeth
 """
 
 import ctypes
+import logging
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from varnn.errors import ConfigError
-from varnn.estimator._settings import checked_details
+from varnn.errors import ConfigError, TrainingError
+from varnn.estimator.details import Details
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.scale._trainings import Refused, Trainings
 
@@ -22,7 +24,9 @@ if TYPE_CHECKING:  # importing them would import torch
     from varnn.network.engines.cuda.job import JobResult, TrainingJob
     from varnn.network.training import Member, TrainConfig
 
-AT_ONCE = 12  # fits under way in a worker, so that the GPU has some while it prepares others
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 4  # fits under way in a worker, so that it prepares some while the GPU trains others
 _LAUNCHES = 16
 _MOST_TOGETHER = 64  # jobs that a launch is made of, if they come from several: the slowest is waited for
 _QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"  # variable of the environment, read when the GPU is first used
@@ -40,7 +44,7 @@ def trainings(regressors: Iterable[VARNNRegressor]) -> Trainings | None:
 
 
 def _may_use(regressor: VARNNRegressor) -> bool:
-    return regressor.device != "cpu" and checked_details(regressor.details).engine in ("auto", "cuda")
+    return regressor.device != "cpu" and (regressor.details or Details()).engine in ("auto", "cuda")
 
 
 def is_there() -> bool:
@@ -70,14 +74,23 @@ def _load() -> None:
 
 
 def _run(jobs: "list[TrainingJob]", stop: Event) -> "list[JobResult]":
-    """Train jobs on the GPU; refuse what its kernel does not handle."""
-    from varnn.network.engines.cuda._nvrtc import UnavailableError
+    """Train jobs on the GPU; what it cannot train, or has no room for, workers train themselves."""
     from varnn.network.engines.cuda.training import run_jobs
 
     try:
         return run_jobs(jobs, None, stop)
-    except (ConfigError, UnavailableError) as error:
-        raise Refused(str(error)) from None
+    except TrainingError:
+        raise
+    except (ConfigError, RuntimeError) as error:
+        said = str(error).partition("\n")[0]
+        _tell(said)
+        raise Refused(said) from None
+
+
+@cache
+def _tell(said: str) -> None:
+    """Say once why the GPU is not made use of."""
+    logger.warning("the GPU does not train these, and the CPU does: %s", said)
 
 
 class KernelJob:

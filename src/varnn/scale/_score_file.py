@@ -72,20 +72,23 @@ def _all_at_once(found: Any, series: str | None) -> Iterator[Group]:
     yield Group(pyarrow.Table.from_batches(list(found)), 0, piece=False, continues=False)
 
 
+def _no_rows(schema: Any, columns: list[str]) -> Group:
+    return Group(schema.empty_table().select(columns), 0, piece=False, continues=False)
+
+
 def _scored(job: FileJob, scoring: Scoring, facts: bytes, cut: Callable[..., Iterator[Group]]) -> FileScored:
     import pyarrow
     from pyarrow import parquet
 
     file = opened(job.source)
-    if not file.metadata.num_rows:
-        raise DataError(f"{job.source.name!r} has columns but no rows. Leave it out.")
     reader = GroupReader(scoring, file.schema_arrow.names)
     found = batches(file, job.source, reader.columns)
     rows = 0
     with opened_atomically(job.output) as sink, ExitStack() as stack:
         writer: Any = None
-        for group in cut(found, reader.series):
-            columns = reader.predicted(group, is_whole=len(group.table) == file.metadata.num_rows)
+        total = file.metadata.num_rows
+        for group in cut(found, reader.series) if total else [_no_rows(file.schema_arrow, reader.columns)]:
+            columns = reader.predicted(group, is_whole=len(group.table) == total)
             arrays = [pyarrow.array(one, from_pandas=True) for one in columns.values()]
             table = pyarrow.table(arrays, names=list(columns))
             if writer is None:

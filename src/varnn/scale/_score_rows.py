@@ -60,6 +60,8 @@ class GroupReader:
         """
         table = columns_of(group.table)
         kept = {name: table[name] for name in (*self.times, self.series) if name is not None}
+        if not len(group.table):  # which is no panel
+            return {name: _plain(column.to_arrow()) for name, column in kept.items()} | self._nothing()
         try:
             panel = from_columns(table, self.reading)
         except RowError as error:
@@ -77,6 +79,11 @@ class GroupReader:
             columns[bound_name("lower", level)] = panel.in_caller_order(found.lower[:, place])
             columns[bound_name("upper", level)] = panel.in_caller_order(found.upper[:, place])
         return columns
+
+    def _nothing(self) -> dict[str, Any]:
+        names = [] if self.reading.target is None else [self.reading.target]
+        bounds = [bound_name(side, level) for level in self.scoring.levels for side in ("lower", "upper")]
+        return {name: np.empty(0) for name in (*names, "prediction", *bounds)}
 
     def _found(self, panel: Panel, group: Group, *, alone: bool) -> Interval:
         if group.piece:

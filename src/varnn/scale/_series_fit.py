@@ -8,13 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sklearn.base import clone
-
 from varnn.data.categories import source_columns
 from varnn.data.panel import Panel
 from varnn.errors import TrainingError, VarnnError
-from varnn.estimator._fit import fit_rows
-from varnn.estimator.input import take_names
+from varnn.estimator.elsewhere import fitted_by
 from varnn.estimator.loading import to_bytes
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.jobs import Failure
@@ -85,13 +82,8 @@ def _fitted(wanted: Wanted, trainer: "Trainer | None") -> Outcome:
 
 
 def _fit(wanted: Wanted, trainer: "Trainer | None") -> VARNNRegressor:
-    """What `VARNNRegressor.fit` does, with members trained elsewhere."""
-    model: VARNNRegressor = clone(wanted.regressor)
-    draft = clone(wanted.regressor)
-    how: dict[str, Any] = {"validation": None, "on_epoch": None, "stop": None, "trainer": trainer}
-    model.fitted_, model.forecaster_ = fit_rows(draft, wanted.panel, None, None, **how)
-    model.history_ = model.fitted_.training.history
-    take_names(model, draft)
+    """Fit one series."""
+    model = fitted_by(trainer, wanted.regressor, wanted.panel)
     if model.fitted_.training.interrupted:  # by a signal to this process alone
         raise TrainingError(f"training was cut short {model.fitted_.training.interrupted}.")
     return model

@@ -23,7 +23,7 @@ from typing import Any, Self
 from varnn._version import VERSION
 from varnn.data.files import write_atomically
 from varnn.errors import ConfigError, DataError, ModelFileError, OutputError, VarnnError, WorkerError, require
-from varnn.jobs._ray import connected
+from varnn.jobs.cluster import connected
 from varnn.persistence import model_file
 from varnn.scale._shard import Shard
 from varnn.scale.hashing import HASH, place_of

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, overload
 from varnn.data.panel import Panel
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError, ModelFileError
-from varnn.estimator._fit import warm_up_for
-from varnn.estimator._settings import check_settings
+from varnn.estimator.elsewhere import compile_ahead
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.jobs import Failure, cores, run
 from varnn.scale import _gpu
@@ -188,7 +187,6 @@ def _checked(regressor: Any, what: str) -> str:
     """Settings as text; refused here, they are not refused a thousand times."""
     if not isinstance(regressor, VARNNRegressor):
         raise ConfigError(f"{what} must be a VARNNRegressor; got {shown(regressor)}.")
-    check_settings(regressor.get_params(deep=False))
     return settings_of(regressor)
 
 
@@ -243,7 +241,7 @@ class _Work:
             shared, each = Shared(None), 1
             regressors = {id(one.regressor): one.regressor for one in self.left}.values()
             for one in regressors:  # in a process of this one: those of workers would end with them
-                warm_up_for(one)
+                compile_ahead(one)
             count = cores.usable() if workers is None else workers
             if cluster is None and (trainings := _gpu.trainings(regressors)) is not None:
                 shared = Shared(opened.enter_context(trainings).door, _gpu.AT_ONCE)

@@ -155,7 +155,8 @@ class Models(Mapping[str, VARNNRegressor]):
         Returns
         -------
         array of shape (n_rows,), or Interval
-            In the panel's order; NaN for series that have no model, of which a line is logged.
+            In the panel's order, to rounding what each model gives for its rows; NaN for series that have no
+            model, of which a line is logged.
         """
         levels = 0 if interval is None else len(check_levels(interval))
         several = isinstance(interval, Sequence | np.ndarray)

@@ -90,7 +90,7 @@ struct Shared {
       error_bias[MEMORY_TILES * 16];
   alignas(16) float y[Y_PARTS * B], dy[MEMORY_TILES * B], g_now[B];  // B is a multiple of 8
   alignas(16) float error[WINDOW * B], g[WINDOW * B], label[WINDOW * B];
-  float sums[2][WARPS];
+  float sums[2][WARPS], parts[ACTIVATION ? 1 : larger(THREADS, up(K, 32))];
   unsigned short
       mask[ACTIVATION ? 2 : WINDOW * Hidden::GROUPS * Hidden::EACH * THREADS];  // four bits of each column
   int ends[B];
@@ -112,7 +112,8 @@ struct Member {
 };
 
 constexpr unsigned ALL = 0xffffffffu;
-constexpr int AT_ONCE = 8;  // numbers of the card's memory that are asked for before any is used: all take as long as one
+constexpr int AT_ONCE =
+    8;  // numbers of the card's memory that are asked for before any is used: all take as long as one
 
 struct Left {
   float at[4];
@@ -234,7 +235,7 @@ struct Inputs {
   int to[EACH];
   float held[EACH];
   __device__ Inputs(const Shared& s, const float* all) : x(all) {
-    #pragma unroll
+#pragma unroll
     for (int n = 0; n < EACH; n++) {
       const int one = min(n * THREADS + (int)threadIdx.x, B * D - 1), b = one / larger(1, D), i = one - b * D;
       from[n] = (unsigned)(s.ends[b] - (WINDOW - 1)) * D + i, to[n] = b * INPUT_ROW + i;
@@ -282,9 +283,16 @@ __device__ void begin_windows(Shared& s, const float* x, const float* y, const i
     }
   Inputs inputs(s, x);
   inputs.ask(0);
-  for (int n = tid; n < WINDOW * B; n += THREADS) {
-    const int t = n / B, b = n - t * B;
-    s.label[n] = b < count ? y[s.ends[b] - (WINDOW - 1) + t] : __int_as_float(0x7fc00000);
+  for (int from = tid; from < WINDOW * B; from += AT_ONCE * THREADS) {
+    float held[AT_ONCE];
+#pragma unroll
+    for (int n = 0; n < AT_ONCE; n++) {
+      const int one = min(from + n * THREADS, WINDOW * B - 1), t = one / B, b = one - t * B;
+      held[n] = b < count ? y[s.ends[b] - (WINDOW - 1) + t] : __int_as_float(0x7fc00000);
+    }
+#pragma unroll
+    for (int n = 0; n < AT_ONCE; n++)
+      if (from + n * THREADS < WINDOW * B) s.label[from + n * THREADS] = held[n];
   }
   inputs.put(s, 0);
   __syncthreads();
@@ -435,14 +443,16 @@ __device__ __forceinline__ void forwards(Shared& s, const Forward& f, const floa
 
 // ---------------------------------------------------------------- backwards
 
+constexpr int CARRY_EACH = ACCUMULATE ? (MEMORY_TILES * MEMORY_STEPS + WARPS - 1) / WARPS : 1;
+
 struct Gradient {
-  float fusion[Hidden::EACH][STEPS][4] = {}, carry[Back::EACH][ACCUMULATE ? MEMORY_STEPS : 1][4] = {};
-  float readout[Hidden::EACH][2] = {}, error[Back::EACH][2] = {}, error_bias[Back::EACH][2] = {},
-        readout_bias = 0.f;
+  float fusion[Hidden::EACH][STEPS][4] = {}, carry[CARRY_EACH][4] = {};
+  float readout[Hidden::EACH][2] = {}, error[Back::EACH][2] = {}, error_bias[Back::EACH][2] = {};
+  float readout_bias = 0.f;
 };
 
-__device__ __forceinline__ void backwards(Shared& s, Gradient& d, const float* p, const float* x,
-                                          float share) {
+// The gradient of the sum of squares, not of their mean: of how many is known once all windows were seen.
+__device__ __forceinline__ void backwards(Shared& s, Gradient& d, const float* p, const float* x) {
   const Lane at;
   const Hidden hidden(at.warp);
   const Back back(at.warp);
@@ -465,8 +475,7 @@ __device__ __forceinline__ void backwards(Shared& s, Gradient& d, const float* p
   }
   Inputs coming(s, x);
   float held[Back::EACH][Back::COLUMNS][4] = {};
-  for (int n = tid; n < WINDOW * B; n += THREADS)
-    s.g[n] = n >= (WINDOW - LOSS) * B ? -2.f * share * s.error[n] : 0.f;
+  for (int n = tid; n < WINDOW * B; n += THREADS) s.g[n] = n >= (WINDOW - LOSS) * B ? -2.f * s.error[n] : 0.f;
   for (int n = tid; n < MEMORY_TILES * B; n += THREADS) s.dy[n] = 0.f;
   if (ACTIVATION)
     for (int n = tid; n < B * DZ_ROW; n += THREADS) s.du[n] = 0.f;
@@ -562,6 +571,19 @@ __device__ __forceinline__ void backwards(Shared& s, Gradient& d, const float* p
       }
     }
     if (t == 0) break;
+    if (ACCUMULATE && t + 1 < WINDOW)
+#pragma unroll
+      for (int n = 0; n < CARRY_EACH; n++) {
+        const int tile = at.warp + n * WARPS, m = tile / MEMORY_STEPS * 16, from = tile % MEMORY_STEPS * 8;
+        if (tile >= MEMORY_TILES * MEMORY_STEPS) break;
+#pragma unroll
+        for (int column = 0; column < B; column += 8) {
+          const float* da = s.da[t & 1] + column * DA_ROW;
+          const Right first = across(da, DA_ROW, m, at), second = across(da, DA_ROW, m + 8, at);
+          multiply(d.carry[n], {first.at[0], second.at[0], first.at[1], second.at[1]},
+                   across(state + column * STATE_ROW, STATE_ROW, from, at));
+        }
+      }
     __syncthreads();
 #pragma unroll
     for (int j = 0; j < Back::EACH; j++) {
@@ -628,13 +650,6 @@ __device__ __forceinline__ void backwards(Shared& s, Gradient& d, const float* p
         dy[0] = over_units(dy[0]), dy[1] = over_units(dy[1]);
         if (at.unit == 0)
           *reinterpret_cast<float2*>(&s.dy[tile * B + column + at.window]) = make_float2(dy[0], dy[1]);
-        if (ACCUMULATE && t > 1) {
-          const Left a = {da[0], da[2], da[1], da[3]};
-          const float* before = s.state + ((t - 1) * B + column) * STATE_ROW;
-#pragma unroll
-          for (int i = 0; i < MEMORY_STEPS; i++)
-            multiply(d.carry[j][i], a, across(before, STATE_ROW, i * 8, at));
-        }
       }
     }
     coming.put(s, t - 1);
@@ -684,28 +699,44 @@ __device__ __forceinline__ void collect(Shared& s, const Gradient& d, const floa
           const float error = over_windows(d.error[j][r]), bias = over_windows(d.error_bias[j][r]);
           if (at.quad == 0 && m < M) gradient[ERROR + m] += error, gradient[ERROR_BIAS + m] += bias;
         }
-        if (ACCUMULATE)
-#pragma unroll
-          for (int i = 0; i < MEMORY_STEPS; i++)
-#pragma unroll
-            for (int r = 0; r < 4; r++) {
-              const int m = back.tile(j) * 16 + at.unit + (r & 2) * 4, from = i * 8 + at.window + (r & 1);
-              if (m < M && from < M) gradient[CARRY + from * M + m] += d.carry[j][i][r];
-            }
       }
     __syncthreads();
   }
   if (threadIdx.x == 0) gradient[READOUT_BIAS] = readout_bias;
-  if (!ACTIVATION)  // so far it is that of [z > 0] F without w_o
+  if (ACCUMULATE)
+#pragma unroll
+    for (int n = 0; n < CARRY_EACH; n++)
+#pragma unroll
+      for (int r = 0; r < 4; r++) {
+        const int tile = at.warp + n * WARPS, m = tile / MEMORY_STEPS * 16 + at.unit + (r & 2) * 4;
+        const int from = tile % MEMORY_STEPS * 8 + at.window + (r & 1);
+        if (m < M && from < M) gradient[CARRY + from * M + m] = d.carry[n][r];
+      }
+  if (!ACTIVATION) {  // so far it is that of [z > 0] F without w_o
+    constexpr int WIDTH = up(K, 32), PARTS = larger(1, THREADS / WIDTH), EACH = (ROWS + PARTS - 1) / PARTS;
+    for (int n = threadIdx.x; n < PARTS * WIDTH; n += THREADS) {
+      const int part = n / WIDTH, k = min(n - part * WIDTH, K - 1);
+      float sum = 0.f;
+      for (int from = part * EACH; from < min((part + 1) * EACH, ROWS); from += AT_ONCE) {
+        float weight[AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) weight[i] = p[min(from + i, ROWS - 1) * K + k];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+          if (from + i >= min((part + 1) * EACH, ROWS)) break;
+          sum = fmaf(weight[i], gradient[(from + i) * K + k], sum);
+        }
+      }
+      s.parts[n] = sum;
+    }
+    __syncthreads();
     for (int k = threadIdx.x; k < K; k += THREADS) {
       float sum = 0.f;
-      for (int row = 0; row < ROWS; row++) {
-        float& one = gradient[row * K + k];
-        sum = fmaf(p[row * K + k], one, sum);
-        one *= s.readout[k];
-      }
+      for (int part = 0; part < PARTS; part++) sum += s.parts[part * WIDTH + k];
       gradient[READOUT + k] = sum;
     }
+    for (int n = threadIdx.x; n < ROWS * K; n += THREADS) gradient[n] *= s.readout[n % K];
+  }
   __syncthreads();
 }
 
@@ -721,16 +752,17 @@ __device__ __forceinline__ void add_up(Shared& s, float* sum, bool first, bool l
 
 // ---------------------------------------------------------------- one member
 
-__device__ __forceinline__ void adam(Shared& s, const Member& me, float rate, int number) {
+// Adam on a share of the gradient: of each error in their mean.
+__device__ __forceinline__ void adam(Shared& s, const Member& me, float share, float rate, int number) {
   const float* gradient = s.state;
   float *weight = me.state, *mean = weight + P, *square = mean + P, *average = square + P;
   const float correction = sqrtf(1.f - powf(0.999f, (float)number));
   const float size = rate * correction / (1.f - powf(0.9f, (float)number)), epsilon = 1e-7f * correction;
-  float scale = 1.f;
+  float scale = share;
   if (me.clip > 0.f) {
     float squares = 0.f;
     for (int n = threadIdx.x; n < P; n += THREADS) squares = fmaf(gradient[n], gradient[n], squares);
-    scale = fminf(1.f, me.clip / (sqrtf(over_block(squares, s.sums[0])) + 1e-12f));
+    scale *= fminf(1.f, me.clip / (share * sqrtf(over_block(squares, s.sums[0])) + 1e-12f));
   }
   const float mix = me.keep > 0.f ? 1.f - fminf(me.keep, (float)number / (float)(number + 9)) : 1.f;
   for (int from = threadIdx.x; from < P; from += AT_ONCE * THREADS) {
@@ -764,9 +796,7 @@ __device__ float train_epoch(Shared& s, const Member& me, int epoch, int& number
     const int* ends = me.order + begin + step * me.batch;
     const int count = min(me.batch, windows - step * me.batch);
     float known = 0.f, squares = 0.f;
-    for (int n = threadIdx.x; n < count * LOSS; n += THREADS)
-      known += !unknown(me.y[ends[n / LOSS] - n % LOSS]);
-    known = over_block(known, s.sums[1]);
+    __syncthreads();
     if (s.stop) return __int_as_float(0x7fc00000);
     for (int from = 0; from < count; from += B) {
       begin_windows(s, me.x, me.y, ends + from, min(B, count - from));
@@ -776,16 +806,19 @@ __device__ float train_epoch(Shared& s, const Member& me, int epoch, int& number
         __syncthreads();
         forwards(s, f, me.x);
       }
-      for (int n = (WINDOW - LOSS) * B + threadIdx.x; n < WINDOW * B; n += THREADS)
+      for (int n = (WINDOW - LOSS) * B + threadIdx.x; n < WINDOW * B; n += THREADS) {
         squares = fmaf(s.error[n], s.error[n], squares);
+        known += !unknown(s.label[n]);
+      }
       Gradient d;
-      backwards(s, d, me.state, me.x, 1.f / known);
+      backwards(s, d, me.state, me.x);
       collect(s, d, me.state);
       add_up(s, me.state + 5 * P, from == 0, from + B >= count);
     }
+    known = over_block(known, s.sums[0]);
     total += (double)(over_block(squares, s.sums[1]) / known) * count;
     const float done = ((float)epoch + (float)step / (float)steps) / (float)me.epochs;
-    adam(s, me, me.cosine ? me.rate * 0.5f * (1.f + cospif(done)) : me.rate, ++number);
+    adam(s, me, 1.f / known, me.cosine ? me.rate * 0.5f * (1.f + cospif(done)) : me.rate, ++number);
   }
   return (float)(total / windows);
 }
