@@ -8,8 +8,9 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.cost.house import rows_like_appliances
 from benchmarks.record import Measured, Row, significant
+from benchmarks.scale import nothing
 from benchmarks.scale.score import two_workers
 from varnn import VARNNRegressor, evaluation, jobs
 from varnn.evaluation import Backtest
@@ -39,7 +41,7 @@ class Size:
     """
 
     rounds: int = 3
-    rows: int = 4000
+    rows: int = 10_000
     origins: int = 20
     horizon: int = 6
 
@@ -68,9 +70,9 @@ class Backtesting:
 
     def tables(self) -> Iterator[Measured]:
         """Measure, a table at a time."""
+        yield self._parts()
         with two_workers() as start:
             yield self._workers(start)
-            yield self._parts()
 
     def _workers(self, start: float) -> Measured:
         seconds: dict[tuple[str, int], list[float]] = {one: [] for one in _CONTENDERS}
@@ -125,19 +127,33 @@ class Backtesting:
     def _parts(self) -> Measured:
         rows: list[Row] = []
         for way in ("processes", "Ray"):
-            where: dict[str, Any] = {"workers": 2, "cluster": "auto" if way == "Ray" else None}
             self._say(f"what a job costs, {way}")
-            start = _seconds(lambda: list(jobs.run(_nothing, [0, 1], **where)))  # noqa: B023  # run at once
-            both = _seconds(lambda: list(jobs.run(_nothing, range(_SMALL_JOBS), **where)))  # noqa: B023
-            ready = _seconds(lambda: list(jobs.run(_imports, [0, 1], **where)))  # noqa: B023
-            rows.append({"part": f"{way}: two workers, a job each, ms", "figure": significant(1e3 * start)})
-            each = 1e3 * (both - start) / _SMALL_JOBS
-            rows.append({"part": f"{way}: one more job that does nothing, ms", "figure": significant(each)})
-            rows.append({"part": f"{way}: two workers that can fit, s", "figure": significant(ready)})
+            with two_workers() if way == "Ray" else nullcontext(0.0) as start:
+                if way == "Ray":
+                    rows.append({"part": "Ray: a cluster of this machine, s", "figure": significant(start)})
+                cluster = "auto" if way == "Ray" else None
+                first, more, fits = (
+                    _seconds(partial(_run, function, count, cluster))
+                    for function, count in (
+                        (nothing.same, 2),
+                        (nothing.same, _SMALL_JOBS),
+                        (nothing.ready, 2),
+                    )
+                )
+            again = first if way == "processes" else 0.0  # which are begun for each run
+            each = 1e3 * (more - again) / _SMALL_JOBS
+            rows.append({"part": f"{way}: two workers, ms", "figure": significant(1e3 * first)})
+            rows.append({"part": f"{way}: a job that does nothing, ms", "figure": significant(each)})
+            rows.append({"part": f"{way}: what a fit imports, s", "figure": significant(fits - again)})
         sent = len(pickle.dumps(self._panel, protocol=5))
         rows.append({"part": "sent to each worker once: the rows, MB", "figure": significant(sent / 1e6)})
         rows.append({"part": "sent for each job, bytes", "figure": float(len(pickle.dumps((19, 2025))))})
         return Measured(name="scale backtest parts", title="What else it takes", threads=1, rows=rows)
+
+
+def _run(function: Callable[[int, None], Any], count: int, cluster: str | None) -> None:
+    for one in jobs.run(function, range(count), workers=2, cluster=cluster):
+        one.value()
 
 
 @contextmanager
@@ -159,16 +175,6 @@ def _same(one: Backtest, other: Backtest) -> bool:
     return np.array_equal(one.coverage, other.coverage) and all(
         np.array_equal(one.mse[name], other.mse[name], equal_nan=True) for name in one.mse
     )
-
-
-def _nothing(job: int, _: None) -> int:
-    return job
-
-
-def _imports(_: int, __: None) -> str:
-    from varnn.fitting import fit
-
-    return fit.__name__
 
 
 def _seconds(work: Callable[[], Any]) -> float:
