@@ -132,27 +132,26 @@ class Backtesting:
                 if way == "Ray":
                     rows.append({"part": "Ray: a cluster of this machine, s", "figure": significant(start)})
                 cluster = "auto" if way == "Ray" else None
-                first, more, fits = (
-                    _seconds(partial(_run, function, count, cluster))
-                    for function, count in (
-                        (nothing.same, 2),
-                        (nothing.same, _SMALL_JOBS),
-                        (nothing.ready, 2),
-                    )
-                )
+                first = _seconds(partial(_run, nothing.same, 2, cluster))
+                more = _seconds(partial(_run, nothing.same, _SMALL_JOBS, cluster))
+                fits = _seconds(partial(_run, nothing.ready, 2, cluster))
+                if way == "Ray":
+                    waiting = _seconds(partial(_run, nothing.same, _SMALL_JOBS, cluster, at_once=64))
             again = first if way == "processes" else 0.0  # which are begun for each run
             each = 1e3 * (more - again) / _SMALL_JOBS
             rows.append({"part": f"{way}: two workers, ms", "figure": significant(1e3 * first)})
             rows.append({"part": f"{way}: a job that does nothing, ms", "figure": significant(each)})
             rows.append({"part": f"{way}: what a fit imports, s", "figure": significant(fits - again)})
+        each = 1e3 * waiting / _SMALL_JOBS  # what one process that gives the jobs can keep up with
+        rows.append({"part": "Ray: the same, 64 under way, ms", "figure": significant(each)})
         sent = len(pickle.dumps(self._panel, protocol=5))
         rows.append({"part": "sent to each worker once: the rows, MB", "figure": significant(sent / 1e6)})
         rows.append({"part": "sent for each job, bytes", "figure": float(len(pickle.dumps((19, 2025))))})
         return Measured(name="scale backtest parts", title="What else it takes", threads=1, rows=rows)
 
 
-def _run(function: Callable[[int, None], Any], count: int, cluster: str | None) -> None:
-    for one in jobs.run(function, range(count), workers=2, cluster=cluster):
+def _run(function: Callable[[int, None], Any], count: int, cluster: str | None, at_once: int = 2) -> None:
+    for one in jobs.run(function, range(count), workers=at_once, cluster=cluster):
         one.value()
 
 

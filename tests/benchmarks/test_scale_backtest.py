@@ -1,6 +1,7 @@
 """The bench of a backtest by one worker and by two: what it tells, and that all find the same."""
 
 import os
+from contextlib import nullcontext
 
 import pytest
 
@@ -10,9 +11,10 @@ from varnn.jobs import cores
 
 def test_one_worker_and_two_find_the_same(local_ray: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backtest, "_SMALL_JOBS", 20)
+    monkeypatch.setattr(backtest, "two_workers", lambda: nullcontext(0.0))  # they are there
     small = {"hidden_size": 4, "epochs": 1, "ensemble": 1}
     measured = backtest.Backtesting(backtest.Size(rounds=1, rows=400, origins=2, horizon=2), settings=small)
-    workers, parts = measured._workers(0.0), measured._parts()
+    parts, workers = measured.tables()
     assert [row["contender"] for row in workers.rows] == [
         "Ray, 1 worker",
         "Ray, 2 workers",
