@@ -110,6 +110,18 @@ def pid_then_sleep(job: int, folder: Path) -> int:
     return job
 
 
+def fork_and_die(job: int, folder: Path) -> int:
+    """Fork a process that has all that is open, too, and die before it."""
+    if job == 0:
+        child = os.fork()
+        if child == 0:
+            time.sleep(1000)
+            os._exit(0)
+        (folder / f"pid-{child}").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return job
+
+
 def surroundings(_: int, __: None) -> dict[str, Any]:
     """What a worker computes with."""
     import numpy as np
