@@ -69,7 +69,7 @@ class GroupReader:
         table = columns_of(group.table)
         kept = {name: table[name] for name in (*self.times, self.series) if name is not None}
         if not len(group.table):  # which is no panel
-            return {name: _plain(column.to_arrow()) for name, column in kept.items()} | self._nothing()
+            return {name: _plain(column.to_arrow()) for name, column in kept.items()} | self._no_rows()
         try:
             panel = from_columns(table, self.reading)
         except RowError as error:
@@ -92,7 +92,7 @@ class GroupReader:
             columns[bound_name("upper", level)] = panel.in_caller_order(found.upper[:, place])
         return columns
 
-    def _nothing(self) -> dict[str, Any]:
+    def _no_rows(self) -> dict[str, Any]:
         names = [] if self.reading.target is None else [self.reading.target]
         bounds = [bound_name(side, level) for level in self.scoring.levels for side in ("lower", "upper")]
         return {name: np.empty(0) for name in (*names, "prediction", *bounds)}
@@ -100,7 +100,7 @@ class GroupReader:
     def _found(self, panel: Panel, group: Group, *, alone: bool) -> Interval:
         if group.piece:
             if self._has_none(panel.ids[0]):
-                return self._nothing(panel, is_new=not group.continues)
+                return self._no_model(panel, is_new=not group.continues)
             if not group.continues or self._long is None:
                 self._long = LongSeries(self._model(panel.ids[0]), panel, self.scoring)
             return self._long.predict(panel)
@@ -113,14 +113,14 @@ class GroupReader:
         """Predict one series by a model of its own; without one, there is no prediction."""
         own = panel.between(int(panel.starts[index]), int(panel.starts[index + 1]))
         if self._has_none(panel.ids[index]):
-            return self._nothing(own, is_new=True)
+            return self._no_model(own, is_new=True)
         return whole_series(self._model(panel.ids[index]), own, self.scoring, alone=True)
 
     def _has_none(self, name: str) -> bool:
         models = self.scoring.models
         return not isinstance(models, Fitted) and name not in models
 
-    def _nothing(self, rows: Panel, *, is_new: bool) -> Interval:
+    def _no_model(self, rows: Panel, *, is_new: bool) -> Interval:
         """What is said of rows whose series has no model."""
         self.without_model += is_new
         bounds = np.full((len(rows), len(self.scoring.levels)), np.nan) if self.scoring.levels else None
