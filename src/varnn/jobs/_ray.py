@@ -150,8 +150,11 @@ def _connect(ray: Any, cluster: str, workers: int | None) -> None:
     except VarnnError:
         raise
     except Exception as error:
+        said = error  # "failed to connect", and beneath it why
+        while isinstance(said.__cause__, Exception):
+            said = said.__cause__
         raise WorkerError(
-            f"cluster={cluster!r} must be a Ray cluster that can be used; Ray said: {error}"
+            f"cluster={cluster!r} must be a Ray cluster that can be used; Ray said: {said}"
         ) from error
 
 
