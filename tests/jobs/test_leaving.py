@@ -140,7 +140,7 @@ def test_what_jobs_print_is_no_result(
     out, error = capfd.readouterr()
     assert out == ""
     if cluster is None:  # a cluster keeps it in its own logs
-        assert all(f"printed by {one}\n" in error and f"warned by {one}\n" in error for one in "abc")
+        assert all(f"printed by {one}" in error and f"warned by {one}" in error for one in "abc"), error
 
 
 def test_workers_import_what_they_need() -> None:
@@ -201,3 +201,9 @@ def test_jobs_can_be_run_from_any_thread() -> None:
     for one in threads:
         one.join()
     assert sorted(one or 0 for one in found) == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_a_worker_that_dies_is_missed_though_its_child_lives(tmp_path: Path) -> None:
+    found = sorted(one.result or 0 for one in run(work.forks_and_dies, [1, 2], shared=tmp_path, workers=2))
+    assert found == [1, 2]
+    assert len(work.pids(tmp_path)) == 2 and work.all_gone(tmp_path)

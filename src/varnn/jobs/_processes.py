@@ -24,6 +24,7 @@ from varnn.jobs._worker import READY
 from varnn.jobs.cores import ONE_THREAD
 
 _STOP_LOOKED_FOR = 0.2  # seconds
+_DEATH_LOOKED_FOR = 1.0  # seconds
 _LAST_WORDS = 2.0  # seconds for a process to end that has closed its socket
 _PROGRAM = "import sys; sys.path[:] = {path}; from varnn.jobs._worker import work; work({channel}, {common})"
 
@@ -35,7 +36,7 @@ class Process:
         ours, theirs = socket.socketpair()
         given = theirs.fileno()
         program = _PROGRAM.format(path=list(map(str, sys.path)), channel=given, common=common)
-        with theirs:
+        with ours, theirs:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", program],
                 stdin=subprocess.DEVNULL,
@@ -44,7 +45,7 @@ class Process:
                 start_new_session=True,  # Ctrl-C is for the process that gave the jobs
                 env={**os.environ, **ONE_THREAD, "VARNN_WARM_UP": "0"},
             )
-        self.connection = Connection(ours.detach())
+            self.connection = Connection(ours.detach())
         self.job: int | None = None
         self.is_ready = False  # to run it
 
@@ -70,7 +71,7 @@ class Pool:
         self.again: deque[int] = deque()  # taken from a worker that died
         self.deaths: dict[int, int] = {}
         self.done: list[Done[Any]] = []  # and not yet given to who waits for it
-        self.early_deaths = 0  # one after the other, before they could be given anything
+        self.early_deaths = 0  # one after the other, before they could begin anything
         self.workers: list[Process] = []
         try:
             for _ in range(min(workers, len(jobs))):
@@ -93,8 +94,12 @@ class Pool:
             if all(one.job is None for one in self.workers) and not self.waits():
                 return
             under_way = {one.connection: one for one in self.workers}
-            for ready in wait(list(under_way), None if stop is None else _STOP_LOOKED_FOR):
+            found = wait(list(under_way), _DEATH_LOOKED_FOR if stop is None else _STOP_LOOKED_FOR)
+            for ready in found:
                 self.read(under_way[ready])  # type: ignore[index]  # it gives what it was given
+            for one in [] if found else list(self.workers):
+                if one.process.poll() is not None:  # its socket may be open in what it started
+                    self.replace(one)
         yield from self.taken_out()  # what came before the stop
 
     def taken_out(self) -> Iterator[Done[Any]]:
@@ -160,7 +165,7 @@ class Pool:
             if self.early_deaths > self.retries:
                 raise WorkerError(
                     f"worker processes must be able to start; {self.early_deaths} one after the other ended "
-                    f"before they could be given a job, the last {ended(code)}. What they said is on "
+                    f"before they could begin a job, the last {ended(code)}. What they said is on "
                     "standard error; workers=1 runs jobs in this process."
                 )
         number = worker.job
