@@ -15,6 +15,7 @@ import pytest
 
 from varnn import VARNNRegressor, load
 from varnn.cli.app import main
+from varnn.errors import OutputError
 from varnn.scale import Models
 
 Run = Callable[..., tuple[int, str, str]]
@@ -53,6 +54,20 @@ def table(tmp_path: Path) -> Path:
     path = tmp_path / "meters.csv"
     meters().to_csv(path, index=False)
     return path
+
+
+def test_one_model_does_not_take_the_place_of_many(run: Run, table: Path, tmp_path: Path) -> None:
+    many, roles = tmp_path / "meters.varnns", ["--target", "load", "--series", "meter"]
+    assert run("fit", table, *roles, "--each", "series", "-o", many, "--workers", "1", *SMALL)[0] == 0
+    before = many.read_bytes()
+    code, _, said = run("fit", table, *roles, "-o", many, *SMALL)  # --each was forgotten
+    assert code == 2 and "it is a database, such as of many models" in said
+    models = load(many)
+    with pytest.raises(OutputError, match="such as of many models"):
+        models["a"].save(many)
+    with pytest.raises(OutputError, match="such as of many models"):
+        models.export("a", many)
+    assert many.read_bytes() == before
 
 
 def test_one_model_for_each_series_and_predictions_of_all(

@@ -110,6 +110,18 @@ def pid_then_sleep(job: int, folder: Path) -> int:
     return job
 
 
+def fork_and_die(job: int, folder: Path) -> int:
+    """Fork a process that has all that is open, too, and die before it."""
+    if job == 0:
+        child = os.fork()
+        if child == 0:
+            time.sleep(1000)
+            os._exit(0)
+        (folder / f"pid-{child}").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return job
+
+
 def surroundings(_: int, __: None) -> dict[str, Any]:
     """What a worker computes with."""
     import numpy as np
@@ -176,15 +188,3 @@ def pid_of(job: float, _: Path) -> int:
 
 def modules(_: int, __: None) -> list[str]:
     return [one for one in sys.modules if "." not in one]
-
-
-def forks_and_dies(job: int, folder: Path) -> int:
-    """Leave a child behind that holds all that its parent held, and die the first time."""
-    if mark(folder, f"job-{job}") > 1:
-        return job
-    child = os.fork()
-    if not child:
-        time.sleep(1000)
-    (folder / f"pid-{child}").touch()
-    os.kill(os.getpid(), signal.SIGKILL)
-    return -1

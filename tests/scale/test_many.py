@@ -148,6 +148,17 @@ def test_what_changed_is_fitted_anew_and_said(
     assert f"{len(anew)} of 2 models are of other rows or settings, and are fitted anew: " in caplog.text
 
 
+def test_rows_that_are_cut_into_other_series_are_other_rows(tmp_path: Path) -> None:
+    labels, model = np.sin(np.arange(120) / 3), VARNNRegressor(**SMALL)
+    for names in (60 * ["a"] + 60 * ["b"], 40 * ["a"] + 80 * ["b"], 40 * ["x"] + 80 * ["y"]):
+        panel, seen = Panel.from_arrays(None, labels, series=names), list[SeriesDone]()
+        models = fit_many(
+            {"all": (panel, model)}, path=tmp_path / "m.varnns", workers=1, on_model=seen.append
+        )
+        assert len(seen) == 1
+        assert set(models["all"].fitted_.last_rows) == set(names)
+
+
 def test_without_resume_all_is_fitted_again_and_nothing_deleted(tmp_path: Path) -> None:
     path = tmp_path / "m.varnns"
     fit_many(panel_of(["a", "b"]), VARNNRegressor(**SMALL), path=path, workers=1)

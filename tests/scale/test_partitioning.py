@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import polars
 import pytest
 
@@ -10,6 +11,7 @@ from tests.scale.meters import fitted, meters, together
 from varnn.errors import ConfigError, DataError, OutputError
 from varnn.scale import partition_files, partitioning, score_files
 from varnn.scale.hashing import place_of
+from varnn.scale.partitioning import Spills, _apart
 
 
 def shuffled(folder: Path, files: int = 3) -> polars.DataFrame:
@@ -66,6 +68,15 @@ def test_rows_stay_in_order_where_times_do_not_tell(tmp_path: Path) -> None:
     for time, place in (("when", "texts"), (None, "none")):
         (path,) = partition_files(tmp_path / "in.parquet", tmp_path / place, series="meter", time=time)
         assert polars.read_parquet(path)["n"].to_list() == [1, 3, 0, 2]
+
+
+def test_rows_that_wait_hold_no_others_in_memory(tmp_path: Path) -> None:
+    """A partition of few rows waits till the end, and must not have all batches wait with it."""
+    rows = polars.DataFrame({"meter": ["few"] + 10_000 * ["many"], "load": np.arange(10_001.0)}).to_arrow()
+    spills = Spills(tmp_path, 64)
+    parts = [one for _, one in _apart(rows, "meter", spills, tmp_path, 0)]
+    assert sorted(map(len, parts)) == [1, 10_000]
+    assert min(one.get_total_buffer_size() for one in parts) < 1_000
 
 
 def test_what_cannot_be_is_said(tmp_path: Path) -> None:

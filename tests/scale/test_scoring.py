@@ -122,6 +122,52 @@ def _small(file: Any, path: Path, columns: Any) -> Any:
     return batches(file, path, columns, 40)
 
 
+def test_a_series_that_is_too_long_must_be_in_order(
+    model: VARNNRegressor, frame: polars.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pieces of it are sorted one by one, which is not the order of all."""
+    one = frame.filter(polars.col("meter") == "m000").sort("when", descending=True)
+    where = written(one, tmp_path / "in", 1)
+    assert not score_files(model, where, tmp_path / "held", sort=True, workers=1).failures
+    monkeypatch.setattr(_groups.groups, "__kwdefaults__", {"rows": 50, "longest": 100})
+    monkeypatch.setattr(_score_file, "batches", lambda *given: _small(*given))
+    scored = score_files(model, where, tmp_path / "out", sort=True, workers=1)
+    assert "must come in the order of time; after 2024-01-11" in scored.failures["part-0.parquet"]
+
+
+def test_a_series_that_is_too_long_may_have_no_model(
+    frame: polars.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = frame.filter(polars.col("meter") < "m002")
+    fit_many(panel_of(some), VARNNRegressor(**TINY), path=tmp_path / "m.varnns", workers=1)
+    monkeypatch.setattr(_groups.groups, "__kwdefaults__", {"rows": 50, "longest": 100})
+    monkeypatch.setattr(_score_file, "batches", lambda *given: _small(*given))
+    where = written(frame.filter(polars.col("meter") < "m003"), tmp_path / "in", 1)
+    scored = score_files(tmp_path / "m.varnns", where, tmp_path / "out", interval=0.9, workers=1)
+    assert not scored.failures and (scored.files[0].series, scored.files[0].without_model) == (3, 1)
+    found = together(tmp_path / "out")
+    assert found.filter(polars.col("meter") == "m002")["prediction"].is_null().all()
+    assert found.filter(polars.col("meter") < "m002")["prediction"].is_not_null().all()
+
+
+def test_a_series_in_two_files_is_a_failure_of_both(
+    model: VARNNRegressor, frame: polars.DataFrame, tmp_path: Path
+) -> None:
+    """Each would be predicted as if the rows of the other had not been."""
+    where, out = written(frame, tmp_path / "in"), tmp_path / "out"
+    parts = [polars.read_parquet(where / f"part-{number}.parquet") for number in (1, 2)]
+    late = parts[0].filter(polars.col("when") > polars.col("when").median(), meter="m001")
+    parts[0].join(late, on=["meter", "when"], how="anti").write_parquet(where / "part-1.parquet")
+    polars.concat([parts[1], late]).write_parquet(where / "part-2.parquet")
+    for kept in (False, True):  # what was scored before is looked at, too
+        scored = score_files(model, where, out, workers=1)
+        assert list(scored.failures) == ["part-1.parquet", "part-2.parquet"]
+        assert "series 'm001' is in 'part-2.parquet', too" in scored.failures["part-1.parquet"]
+        assert "series 'm001' is in 'part-1.parquet', too" in scored.failures["part-2.parquet"]
+        assert [one.is_kept for one in scored.files] == [kept, False, False, kept]
+        assert sorted(one.name for one in out.iterdir()) == ["part-0.parquet", "part-3.parquet"]
+
+
 def test_series_that_are_mixed_are_scored_where_the_file_is_small(
     model: VARNNRegressor, frame: polars.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,6 +336,21 @@ def test_each_series_may_have_a_model_of_its_own(frame: polars.DataFrame, tmp_pa
     again = score_files(tmp_path / "m.varnns", where, out, interval=0.9, workers=1)
     assert all(one.is_kept and one.without_model == 1 for one in again.files)
     assert not any(one.is_kept for one in score_files(models, where, out, interval=0.9, workers=1).files)
+
+
+def test_a_model_that_was_written_over_scores_anew(frame: polars.DataFrame, tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    for name in ("m000", "m001"):
+        fitted(frame.filter(polars.col("meter") == name)).save(tmp_path / "models" / f"{name}.varnn")
+    where = written(frame.filter(polars.col("meter") < "m002"), tmp_path / "in", 1)
+    for kept in (False, True):
+        (one,) = score_files(tmp_path / "models", where, tmp_path / "out", workers=1).files
+        assert one.is_kept == kept
+    fitted(frame.filter(polars.col("meter") == "m001"), hidden_size=5).save(tmp_path / "new.varnn")
+    # In its place, as cp does: nothing of the folder itself has changed.
+    (tmp_path / "models" / "m001.varnn").write_bytes((tmp_path / "new.varnn").read_bytes())
+    (one,) = score_files(tmp_path / "models", where, tmp_path / "out", workers=1).files
+    assert not one.is_kept
 
 
 @pytest.mark.usefixtures("local_ray")

@@ -86,10 +86,12 @@ def fit(
     from varnn.estimator.details import Details
     from varnn.estimator.input import latest_rows
     from varnn.estimator.regressor import VARNNRegressor
+    from varnn.persistence.model_file import check_replaceable
 
     _many.check_each(each, workers=(workers, None), cluster=(cluster, None), resume=(resume, True))
     if each is None:
         check_writable(output)
+        check_replaceable(output)
     understood = _table.read(
         data,
         reading(

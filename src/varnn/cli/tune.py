@@ -72,6 +72,7 @@ def tune(
     from varnn.cli.terminal import console
     from varnn.data.files import check_writable
     from varnn.estimator.input import latest_rows
+    from varnn.persistence.model_file import check_replaceable
     from varnn.scale.tuning.page import page
     from varnn.scale.tuning.space import read_space
     from varnn.scale.tuning.tuner import VARNNTuner
@@ -79,6 +80,8 @@ def tune(
     for path in (output, report):
         if path is not None:
             check_writable(path)
+    if output is not None:
+        check_replaceable(output)
     tuner = VARNNTuner(
         trials=trials,
         minutes=minutes,

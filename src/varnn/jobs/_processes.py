@@ -24,7 +24,7 @@ from varnn.jobs._worker import READY
 from varnn.jobs.cores import ONE_THREAD
 
 _STOP_LOOKED_FOR = 0.2  # seconds
-_DEATH_LOOKED_FOR = 1.0  # seconds
+_DEATHS_LOOKED_FOR = 2.0  # seconds; mostly a socket that is closed says it at once
 _LAST_WORDS = 2.0  # seconds for a process to end that has closed its socket
 _PROGRAM = "import sys; sys.path[:] = {path}; from varnn.jobs._worker import work; work({channel}, {common})"
 
@@ -94,12 +94,11 @@ class Pool:
             if all(one.job is None for one in self.workers) and not self.waits():
                 return
             under_way = {one.connection: one for one in self.workers}
-            found = wait(list(under_way), _DEATH_LOOKED_FOR if stop is None else _STOP_LOOKED_FOR)
+            found = wait(list(under_way), _DEATHS_LOOKED_FOR if stop is None else _STOP_LOOKED_FOR)
             for ready in found:
                 self.read(under_way[ready])  # type: ignore[index]  # it gives what it was given
-            for one in [] if found else list(self.workers):
-                if one.process.poll() is not None:  # its socket may be open in what it started
-                    self.replace(one)
+            if not found:
+                self.replace_silent()
         yield from self.taken_out()  # what came before the stop
 
     def taken_out(self) -> Iterator[Done[Any]]:
@@ -152,6 +151,12 @@ class Pool:
             return
         worker.job = None
         self.done.append(loaded(number, payload, failure, seconds))
+
+    def replace_silent(self) -> None:
+        """Replace workers that died with their socket open, as a process that a job forked holds it, too."""
+        for one in list(self.workers):
+            if one.process.poll() is not None and not one.connection.poll(0):
+                self.replace(one)
 
     def replace(self, worker: Process) -> None:
         """Start another in the place of a worker that died; the job it ran is tried again."""

@@ -6,6 +6,7 @@ weights, scaling and the last training rows. ``checksum`` covers header and tens
 noticed.
 """
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from safetensors.numpy import load, save
 from varnn._version import VERSION
 from varnn.data.files import write_atomically
 from varnn.data.rules import shown
-from varnn.errors import DataError, ModelFileError
+from varnn.errors import DataError, ModelFileError, OutputError
 from varnn.model.fitted import Fitted
 from varnn.model.forecast import Forecaster
 from varnn.persistence._part_checks import check_intervals, check_steady
@@ -37,6 +38,7 @@ from varnn.persistence.model_checks import check_depth, check_model
 FORMAT = 4  # since 3, times are kept in their own unit; since 4, settings have the names of today
 _ERROR_SCALE_SINCE = 2  # in files before, what was learnt about errors meant something else
 KEY = "varnn"
+_DATABASE = b"SQLite format 3\0"  # what such a file begins with
 _FORECASTER = "forecaster."  # before the names of its tensors
 
 
@@ -64,7 +66,22 @@ def write(
     forecaster : Forecaster or None, default=None
         What forecasts several rows ahead; None where nothing does.
     """
+    check_replaceable(path)
     write_atomically(path, packed(fitted, settings, forecaster, f"the model for {str(path)!r}"))
+
+
+def check_replaceable(path: str | Path) -> None:
+    """Refuse to put one model in the place of a database: many models, a study, or rows of streams."""
+    place, begin = Path(path), b""
+    with contextlib.suppress(OSError):  # whoever writes says what is wrong
+        if place.is_file():
+            with place.open("rb") as file:
+                begin = file.read(len(_DATABASE))
+    if begin == _DATABASE:
+        raise OutputError(
+            f"{str(path)!r} cannot be written: it is a database, such as of many models, which one model would "
+            "replace. Choose another place, or delete it first."
+        )
 
 
 def packed(fitted: Fitted, settings: Mapping[str, Any], forecaster: Forecaster | None, what: str) -> bytes:

@@ -28,7 +28,7 @@ def settings_of(regressor: VARNNRegressor) -> str:
 
 
 def fingerprint(panel: Panel, settings: str) -> str:
-    """Hash of all that a fit depends on: a changed cell, column or setting gives another.
+    """Hash of all that a fit depends on: a changed cell, column, series or setting gives another.
 
     Examples
     --------
@@ -39,6 +39,8 @@ def fingerprint(panel: Panel, settings: str) -> str:
     digest = hashlib.sha256(settings.encode())
     texts = panel.texts
     names = [
+        list(panel.ids),
+        panel.starts.tolist(),
         list(panel.input_names),
         panel.target_name,
         panel.time_name,

@@ -1,5 +1,6 @@
 """One Parquet file -> one Parquet file with its predictions, a group of series at a time."""
 
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +15,7 @@ from varnn.scale._score_rows import GroupReader
 from varnn.scale._scoring import Scoring
 from varnn.scale.parquet import batches, opened
 
-_FACTS, _SERIES = b"varnn", b"varnn.series"  # what a file says of itself
+_FACTS, _SERIES, _HASHES = b"varnn", b"varnn.series", b"varnn.hashes"  # what a file says of itself
 
 
 class FileJob(NamedTuple):
@@ -31,6 +32,7 @@ class FileScored(NamedTuple):
     series: int
     without_model: int = 0  # series
     is_kept: bool = False  # whether it was scored before
+    hashes: bytes = b""  # of the names of its series
 
 
 def score_file(job: FileJob, scoring: Scoring) -> FileScored:
@@ -60,10 +62,10 @@ def _kept(output: Path, facts: bytes) -> FileScored | None:
         said = file.metadata.metadata or {}
     except DataError:
         return None
-    if said.get(_FACTS) != facts or _SERIES not in said:
+    if said.get(_FACTS) != facts or _SERIES not in said or _HASHES not in said:
         return None
     series, without_model = map(int, said[_SERIES].split())
-    return FileScored(file.metadata.num_rows, series, without_model, is_kept=True)
+    return FileScored(file.metadata.num_rows, series, without_model, True, b64decode(said[_HASHES]))
 
 
 def _all_at_once(found: Any, series: str | None) -> Iterator[Group]:
@@ -99,5 +101,5 @@ def _scored(job: FileJob, scoring: Scoring, facts: bytes, cut: Callable[..., Ite
             del group, columns, arrays, table
             allocator.release()
         counts = f"{reader.n_series} {reader.without_model}"
-        writer.add_key_value_metadata({_SERIES: counts})
-    return FileScored(rows, reader.n_series, reader.without_model)
+        writer.add_key_value_metadata({_SERIES: counts, _HASHES: b64encode(reader.hashes)})
+    return FileScored(rows, reader.n_series, reader.without_model, hashes=reader.hashes)

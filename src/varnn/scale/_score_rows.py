@@ -20,6 +20,7 @@ from varnn.model.warm_start import rows_before
 from varnn.network import compiled_code
 from varnn.scale._groups import Group
 from varnn.scale._scoring import Scoring
+from varnn.scale.hashing import hashed
 from varnn.streaming.closed_loop import continue_from_training
 from varnn.streaming.stream import Stream
 
@@ -52,6 +53,13 @@ class GroupReader:
         wanted = (*self.times, self.series, target, *inputs)
         self.columns = list(dict.fromkeys(one for one in wanted if one is not None))
         self._long: LongSeries | None = None
+        self._latest: Any = None  # time of the last row of a long series, so far
+        self._hashes: list[bytes] = []
+
+    @property
+    def hashes(self) -> bytes:
+        """Hashes of the names of all series, one after the other; none where series have no names."""
+        return b"".join(self._hashes)
 
     def predicted(self, group: Group, *, is_whole: bool) -> dict[str, Any]:
         """Predict the rows of a group: time, series, label, prediction and bounds by name.
@@ -66,8 +74,12 @@ class GroupReader:
             panel = from_columns(table, self.reading)
         except RowError as error:
             raise error.at(f"row {group.first + error.row:,}") from None
+        if group.piece:
+            self._check_order(panel, group)
         found = self._found(panel, group, alone=self.scoring.alone and is_whole and panel.n_series == 1)
-        self.n_series += panel.n_series if not group.continues else 0
+        if not group.continues:
+            self.n_series += panel.n_series
+            self._hashes += map(hashed, panel.ids if self.series is not None else ())
         columns = {name: _plain(column.to_arrow()) for name, column in kept.items()}
         if len(panel) < len(group.table):  # of several rows of one time, one is left
             there = np.sort(panel.rows)
@@ -87,6 +99,8 @@ class GroupReader:
 
     def _found(self, panel: Panel, group: Group, *, alone: bool) -> Interval:
         if group.piece:
+            if self._has_none(panel.ids[0]):
+                return self._nothing(panel, is_new=not group.continues)
             if not group.continues or self._long is None:
                 self._long = LongSeries(self._model(panel.ids[0]), panel, self.scoring)
             return self._long.predict(panel)
@@ -98,12 +112,31 @@ class GroupReader:
     def _of_one(self, panel: Panel, index: int) -> Interval:
         """Predict one series by a model of its own; without one, there is no prediction."""
         own = panel.between(int(panel.starts[index]), int(panel.starts[index + 1]))
-        name, models = panel.ids[index], self.scoring.models
-        if isinstance(models, Fitted) or name in models:
-            return whole_series(self._model(name), own, self.scoring, alone=True)
-        self.without_model += 1
-        bounds = np.full((len(own), len(self.scoring.levels)), np.nan) if self.scoring.levels else None
-        return Interval(np.full(len(own), np.nan), bounds, bounds)
+        if self._has_none(panel.ids[index]):
+            return self._nothing(own, is_new=True)
+        return whole_series(self._model(panel.ids[index]), own, self.scoring, alone=True)
+
+    def _has_none(self, name: str) -> bool:
+        models = self.scoring.models
+        return not isinstance(models, Fitted) and name not in models
+
+    def _nothing(self, rows: Panel, *, is_new: bool) -> Interval:
+        """What is said of rows whose series has no model."""
+        self.without_model += is_new
+        bounds = np.full((len(rows), len(self.scoring.levels)), np.nan) if self.scoring.levels else None
+        return Interval(np.full(len(rows), np.nan), bounds, bounds)
+
+    def _check_order(self, panel: Panel, group: Group) -> None:
+        """Refuse a piece of a long series that does not come after the one before: none can be sorted in."""
+        if panel.time is None:
+            return
+        if group.continues and not panel.time[0] > self._latest:
+            raise DataError(
+                f"series {panel.ids[0]!r} is too long to be held and sorted, so that its rows must come in the "
+                f"order of time; after {self._latest} there is {panel.time[0]}, from row {group.first:,} on. "
+                "varnn.scale.partition_files(time=...) brings them into order."
+            )
+        self._latest = panel.time[-1]
 
     def _model(self, name: str) -> Fitted:
         models = self.scoring.models

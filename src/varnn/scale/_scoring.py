@@ -64,5 +64,6 @@ class Scoring:
             "reading": reading,
             "resume": self.resume,
             "closed_loop": self.in_closed_loop,
+            "alone": self.alone,
         }
         return json.dumps(facts, default=str, sort_keys=True).encode()

@@ -1,9 +1,10 @@
 """Some series -> their models as bytes: what a worker does, with nothing shared but where to train."""
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -68,17 +69,28 @@ def _fitted(wanted: Wanted, trainer: "Trainer | None") -> Outcome:
         except Exception as error:
             return failed(wanted.name, Failure.of(error), isinstance(error, VarnnError))
     record = model.fitted_.training
-    losses = [line.get("validation_loss", line["loss"]) for line in model.history_]
     facts = {
         "rows": len(wanted.panel),
         "seconds": round(time.perf_counter() - began, 3),
-        "best_loss": min(losses) if losses else None,
+        "best_loss": best_loss(model.history_),
         "validation": record.validation,
         "columns": source_columns(model.fitted_.input_names, model.fitted_.categories),
         "categories": {column: list(known) for column, known in model.fitted_.categories.items()},
         "warnings": said,
     }
     return Outcome(wanted.name, blob, None, facts)
+
+
+def best_loss(history: Sequence[Mapping[str, float]]) -> float | None:
+    """Lowest validation loss, or loss, of a training; an epoch that was not kept may have none.
+
+    Examples
+    --------
+    >>> best_loss([{"loss": 2.0, "validation_loss": math.nan}, {"loss": 1.0, "validation_loss": 1.5}])
+    1.5
+    """
+    losses = [line.get("validation_loss", line["loss"]) for line in history]
+    return min((one for one in losses if math.isfinite(one)), default=None)
 
 
 def _fit(wanted: Wanted, trainer: "Trainer | None") -> VARNNRegressor:

@@ -15,5 +15,15 @@ def place_of(name: str, places: int) -> int:
     >>> [place_of(name, 4) for name in ("north", "south", "east")]
     [1, 3, 1]
     """
-    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") % places
+    return int.from_bytes(hashed(name), "big") % places
+
+
+def hashed(name: str) -> bytes:
+    """64-bit BLAKE2b of a name: two of a hundred million names are alike once in four thousand times.
+
+    Examples
+    --------
+    >>> hashed("north").hex()
+    'd40a7f0746298c55'
+    """
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()

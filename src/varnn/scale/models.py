@@ -17,6 +17,7 @@ from varnn.estimator.loading import from_bytes
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.model.intervals import Interval, check_levels
 from varnn.network import compiled_code
+from varnn.persistence.model_file import check_replaceable
 from varnn.scale._file_shelf import INDEX, SUFFIX, FileShelf
 from varnn.scale._listed_shelf import ListedShelf
 from varnn.scale._names import SUFFIX as OF_ONE
@@ -133,6 +134,7 @@ class Models(Mapping[str, VARNNRegressor]):
         """Write the model of a series into a ``.varnn`` file of its own, byte for byte."""
         blob = self._bytes(name)
         from_bytes(blob, self._called(name))  # refuses what nobody could read
+        check_replaceable(path)
         write_atomically(path, blob)
 
     def predict(

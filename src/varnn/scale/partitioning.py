@@ -228,9 +228,9 @@ def _apart(table: Any, series: str, spills: Spills, path: Path, first: int) -> I
     numbers = of_name[coded.indices.to_numpy(zero_copy_only=False)]
     order = np.argsort(numbers, kind="stable")
     found, starts = np.unique(numbers[order], return_index=True)
-    sorted_rows = table.take(order)
     for number, begin, end in zip(found, starts, [*starts[1:], len(order)], strict=True):
-        yield int(number), sorted_rows.slice(begin, end - begin)
+        # A copy of these rows alone: a part of all of them would keep all in memory for as long as it waits.
+        yield int(number), table.take(order[begin:end])
 
 
 def _write(path: Path, table: Any, schema: Any, series: str, time: str | None) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from glob import escape
+from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, NamedTuple
@@ -30,10 +31,14 @@ from varnn.model.intervals import check_levels, known_calibrator
 from varnn.model.reading import as_fitted
 from varnn.network import compiled_code
 from varnn.scale._file_shelf import INDEX
+from varnn.scale._names import SUFFIX as OF_ONE
 from varnn.scale._score_file import FileJob, FileScored, score_file
 from varnn.scale._scoring import Models, Scoring
+from varnn.scale.hashing import hashed
 from varnn.scale.loading import load
 from varnn.scale.parquet import batches, opened, parquet_files
+
+_HASH = 8  # bytes
 
 
 class ScoredFile(NamedTuple):
@@ -125,7 +130,8 @@ def score_files(
         Whether to leave files as they are that were scored before: by the same model, in the same way, of a
         source that was not changed since. Of one model per series this needs their file, as ``model``.
     on_file : callable or None, default=None
-        Called with each :class:`ScoredFile`, as they are finished.
+        Called with each :class:`ScoredFile`, as they are finished. That a series is in several files, which
+        are failures then, is known when all are.
     **reading
         ``time_format``, ``time_zone``, ``missing``, ``sort`` and ``duplicates``, as in ``Panel.read``; those
         of the fit where not given.
@@ -180,6 +186,7 @@ def score_files(
     called = [str(path.relative_to(base)) for path in files]
     todo = [FileJob(path, output / name) for path, name in zip(files, called, strict=True)]
     found: dict[int, ScoredFile] = {}
+    hashes: dict[int, bytes] = {}
     with (
         _own(output, todo),
         closing(jobs.run(score_file, todo, shared=scoring, workers=workers, cluster=cluster)) as outcomes,
@@ -188,10 +195,49 @@ def score_files(
             held = done.result or FileScored(0, 0)
             why = None if done.failure is None else done.failure.message
             one = ScoredFile(called[done.index], *held[:3], done.seconds, held.is_kept, why)
-            found[done.index] = one
+            found[done.index], hashes[done.index] = one, held.hashes
             if on_file is not None:
                 on_file(one)
+        for index, (other, number) in in_several(hashes).items():
+            name = _called(todo[index].output, how.series, number)
+            todo[index].output.unlink()  # it would pass for predictions of whole series
+            found[index] = found[index]._replace(
+                rows=0,
+                series=0,
+                without_model=0,
+                is_kept=False,
+                failure=f"all rows of a series must be in one file; {name} is in {called[other]!r}, too. "
+                "varnn.scale.partition_files puts them together.",
+            )
     return Scored(tuple(found[index] for index in sorted(found)))
+
+
+def in_several(hashes: Mapping[int, bytes]) -> dict[int, tuple[int, bytes]]:
+    """Files with a series that another has, too: by number that other one, and the hash of the series.
+
+    Examples
+    --------
+    >>> in_several({0: b"norwest.sou.....", 1: b"east....", 2: b"nor.....sou....."})
+    {2: (0, b'sou.....'), 0: (2, b'sou.....')}
+    """
+    files = np.repeat(np.fromiter(hashes, np.int64), [len(one) // _HASH for one in hashes.values()])
+    names = np.frombuffer(b"".join(hashes.values()), f"V{_HASH}").view(np.uint64)
+    order = np.argsort(names, kind="stable")
+    twice = np.flatnonzero(names[order[1:]] == names[order[:-1]])
+    found: dict[int, tuple[int, bytes]] = {}
+    for one, other in zip(order[twice], order[twice + 1], strict=True):
+        found.setdefault(int(files[other]), (int(files[one]), names[one].tobytes()))
+        found.setdefault(int(files[one]), (int(files[other]), names[one].tobytes()))
+    return found
+
+
+def _called(output: Path, series: Any, number: bytes) -> str:
+    """Name of the series that has a hash, in words."""
+    for batch in batches(opened(output), output, [series]):
+        for name in batch.column(0).unique().to_pylist():
+            if hashed(str(name)) == number:
+                return f"series {str(name)!r}"
+    return "one of its series"
 
 
 def _models(model: Any) -> tuple[Models, Fitted, str]:
@@ -217,8 +263,12 @@ def _models(model: Any) -> tuple[Models, Fitted, str]:
 
 def _of_file(path: Path) -> str:
     """What tells the models of a file from others, as reading them all takes long: when it was written."""
-    found = (path / INDEX if (path / INDEX).exists() else path).stat()
-    return f"{path.resolve()} {found.st_size} {found.st_mtime_ns}"
+    if path.is_dir() and not (path / INDEX).exists():  # files that somebody put there, and may write over
+        found = [(one.name, one.stat()) for one in sorted(path.glob(f"*{OF_ONE}"))]
+        said = repr([(name, one.st_size, one.st_mtime_ns) for name, one in found])
+        return f"{path.resolve()} {sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    written = (path / INDEX if path.is_dir() else path).stat()
+    return f"{path.resolve()} {written.st_size} {written.st_mtime_ns}"
 
 
 def _first_look(files: Sequence[Path]) -> tuple[list[str], int]:
