@@ -150,7 +150,7 @@ def test_what_jobs_print_is_no_result(
     out, error = capfd.readouterr()
     assert out == ""
     if cluster is None:  # a cluster keeps it in its own logs
-        assert all(f"printed by {one}\n" in error and f"warned by {one}\n" in error for one in "abc")
+        assert all(f"printed by {one}" in error and f"warned by {one}" in error for one in "abc"), error
 
 
 def test_workers_import_what_they_need() -> None:

@@ -36,7 +36,7 @@ class Process:
         ours, theirs = socket.socketpair()
         given = theirs.fileno()
         program = _PROGRAM.format(path=list(map(str, sys.path)), channel=given, common=common)
-        with theirs:
+        with ours, theirs:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", program],
                 stdin=subprocess.DEVNULL,
@@ -45,7 +45,7 @@ class Process:
                 start_new_session=True,  # Ctrl-C is for the process that gave the jobs
                 env={**os.environ, **ONE_THREAD, "VARNN_WARM_UP": "0"},
             )
-        self.connection = Connection(ours.detach())
+            self.connection = Connection(ours.detach())
         self.job: int | None = None
         self.is_ready = False  # to run it
 
@@ -71,7 +71,7 @@ class Pool:
         self.again: deque[int] = deque()  # taken from a worker that died
         self.deaths: dict[int, int] = {}
         self.done: list[Done[Any]] = []  # and not yet given to who waits for it
-        self.early_deaths = 0  # one after the other, before they could be given anything
+        self.early_deaths = 0  # one after the other, before they could begin anything
         self.workers: list[Process] = []
         try:
             for _ in range(min(workers, len(jobs))):
@@ -170,7 +170,7 @@ class Pool:
             if self.early_deaths > self.retries:
                 raise WorkerError(
                     f"worker processes must be able to start; {self.early_deaths} one after the other ended "
-                    f"before they could be given a job, the last {ended(code)}. What they said is on "
+                    f"before they could begin a job, the last {ended(code)}. What they said is on "
                     "standard error; workers=1 runs jobs in this process."
                 )
         number = worker.job

@@ -45,24 +45,34 @@ def on_ray(
         told = (uuid.uuid4().hex, VERSION, [ray.put(common)])
         del common
         under_way: dict[Any, int] = {}
+        done: list[Done[Any]] = []
         fresh = iter(range(len(jobs)))
         room = _Room(ray, workers)
+
+        def is_over() -> bool:
+            return stop is not None and stop.is_set()
+
         try:
             while True:
-                while len(under_way) < room.size() and (number := next(fresh, None)) is not None:
+                while (
+                    not is_over()
+                    and len(under_way) < room.size()
+                    and (number := next(fresh, None)) is not None
+                ):
                     try:
                         payload = dumps(jobs[number])
                     except Exception as error:
-                        yield Done(number, None, Failure.not_a_job(error), 0.0)
+                        done.append(Done(number, None, Failure.not_a_job(error), 0.0))
                         continue
                     under_way[task.remote(*told, payload)] = number
-                if not under_way or (stop is not None and stop.is_set()):
+                yield from done  # whoever takes them may take long over it, and jobs run meanwhile
+                done.clear()
+                if not under_way or is_over():
                     return
                 ready, _ = ray.wait(list(under_way), timeout=None if stop is None else _STOP_LOOKED_FOR)
                 if ready:  # and with it all others that are
                     ready, _ = ray.wait(list(under_way), num_returns=len(under_way), timeout=0)
-                for one in ready:
-                    yield _done(ray, one, under_way.pop(one), retries)
+                done += [_done(ray, one, under_way.pop(one), retries) for one in ready]
         finally:
             for one in under_way:
                 with contextlib.suppress(Exception):  # it may be done by now, or the cluster gone
@@ -150,8 +160,11 @@ def _connect(ray: Any, cluster: str, workers: int | None) -> None:
     except VarnnError:
         raise
     except Exception as error:
+        said = error  # "failed to connect", and beneath it why
+        while isinstance(said.__cause__, Exception):
+            said = said.__cause__
         raise WorkerError(
-            f"cluster={cluster!r} must be a Ray cluster that can be used; Ray said: {error}"
+            f"cluster={cluster!r} must be a Ray cluster that can be used; Ray said: {said}"
         ) from error
 
 
