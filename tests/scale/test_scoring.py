@@ -189,11 +189,14 @@ def test_a_file_that_fails_does_not_stop_the_others(
 ) -> None:
     where = written(frame, tmp_path / "in")
     (where / "a-broken.parquet").write_bytes(b"PAR1 and no more")
+    whole = (where / "part-0.parquet").read_bytes()
+    (where / "b-torn.parquet").write_bytes(whole[:4] + bytes(len(whole) // 2) + whole[4 + len(whole) // 2 :])
     polars.read_parquet(where / "part-1.parquet").drop("heat").write_parquet(where / "part-1.parquet")
     bad = polars.read_parquet(where / "part-2.parquet").with_columns(heat=polars.lit("warm"))
     bad.write_parquet(where / "part-2.parquet")
     scored = score_files(model, where, tmp_path / "out", interval=0.9, workers=1)
-    assert list(scored.failures) == ["a-broken.parquet", "part-1.parquet", "part-2.parquet"]
+    names = ["a-broken.parquet", "b-torn.parquet", "part-1.parquet", "part-2.parquet"]
+    assert list(scored.failures) == names
     assert "cannot be read as Parquet" in scored.failures["a-broken.parquet"]
     assert "input column 'heat' is not in the file" in scored.failures["part-1.parquet"]
     assert "'heat' must hold numbers; row 0 holds 'warm'" in scored.failures["part-2.parquet"]

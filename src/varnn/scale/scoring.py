@@ -12,7 +12,6 @@ stays, whatever becomes of the others; a second run goes on with what is missing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from glob import escape
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -315,30 +314,31 @@ def _reading(
 def _have_labels(files: Sequence[Path], reading: Reading) -> bool:
     """Look for a label, in one file after the other; it mostly is in the first rows of the first one."""
     target = reading.target
-    if target in (None, NONE):
+    if target is None or target == NONE:
         return False
     plain = Reading(target=target, inputs=[], missing=reading.missing)
     for path in files:
         try:
-            file = opened(path)
-        except DataError:
-            continue
-        if target not in file.schema_arrow.names:
-            continue
-        for batch in batches(file, path, [target]):
-            try:
-                labels = from_columns(columns_of(_table(batch)), plain).target
-            except RowError:  # the worker says it, with the name of the file
+            if _has_label(path, target, plain):
                 return True
-            if not np.isnan(labels).all():
-                return True
+        except RowError:  # a cell that is no number is none that is missing
+            return True
+        except DataError:  # of a file that cannot be read: its worker says so
+            continue
     return False
 
 
-def _table(batch: Any) -> Any:
+def _has_label(path: Path, target: str, reading: Reading) -> bool:
     import pyarrow
 
-    return pyarrow.Table.from_batches([batch])
+    file = opened(path)
+    if target not in file.schema_arrow.names:
+        return False
+    for batch in batches(file, path, [target]):
+        table = columns_of(pyarrow.Table.from_batches([batch]))
+        if not np.isnan(from_columns(table, reading).target).all():
+            return True
+    return False
 
 
 def _check_closed_loop(levels: Sequence[float], after_training: bool | None) -> None:
@@ -368,8 +368,9 @@ def _check_apart(source: Path, output: Path) -> None:
 @contextmanager
 def _own(output: Path, todo: Sequence[FileJob]) -> Iterator[None]:
     """Have a folder to oneself, and leave no drafts of workers that died."""
+    folders = {one.output.parent for one in todo} | {output}
     try:
-        for folder in {one.output.parent for one in todo} | {output}:
+        for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{str(output)!r} cannot be made: {error.strerror}. Name another.") from None
@@ -377,8 +378,9 @@ def _own(output: Path, todo: Sequence[FileJob]) -> Iterator[None]:
     try:
         yield
     finally:
-        for one in todo:
-            for draft in one.output.parent.glob(f".{escape(one.output.name[:60])}.*.part"):
+        ours = {one.output.name[:60] for one in todo}  # as `varnn.data.files` calls drafts of them
+        for draft in (path for folder in folders for path in folder.glob(".*.part")):
+            if draft.name[1:].rsplit(".", 2)[0] in ours:
                 with suppress(OSError):
                     draft.unlink()
         lock.release(and_remove=True)
