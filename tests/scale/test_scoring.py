@@ -303,3 +303,23 @@ def test_a_cluster_gives_the_same_to_the_last_bit_also_where_a_worker_is_killed(
     assert not scored.failures
     assert (tmp_path / "killed").exists()
     assert together(tmp_path / "there").equals(together(tmp_path / "here"))
+
+
+def test_a_series_in_several_files_is_told_also_where_one_was_scored_before(
+    model: VARNNRegressor, frame: polars.DataFrame, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    where, out = tmp_path / "in", tmp_path / "out"
+    where.mkdir()
+    early = frame.group_by("meter", maintain_order=True).head(100)
+    early.write_parquet(where / "january.parquet")
+    score_files(model, where, out, workers=1)
+    assert not caplog.records
+    frame.join(early, on=["meter", "when"], how="anti").write_parquet(where / "february.parquet")
+    scored = score_files(model, where, out, workers=1)
+    assert [one.is_kept for one in scored.files] == [False, True]
+    said = caplog.text
+    assert "12 series are in more than one file" in said and "partition_files" in said
+    assert "'february.parquet' and 'january.parquet'" in said
+    caplog.clear()
+    score_files(model, where, out, workers=1)  # all were scored before
+    assert "12 series are in more than one file" in caplog.text

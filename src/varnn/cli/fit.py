@@ -87,7 +87,7 @@ def fit(
     from varnn.estimator.input import latest_rows
     from varnn.estimator.regressor import VARNNRegressor
 
-    _many.check_each(each, workers=(workers, None), cluster=(cluster, None), resume=(resume, True))
+    _many.check_each(each, output, workers=(workers, None), cluster=(cluster, None), resume=(resume, True))
     if each is None:
         check_writable(output)
     understood = _table.read(

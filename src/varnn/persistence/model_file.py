@@ -37,6 +37,7 @@ from varnn.persistence.model_checks import check_depth, check_model
 FORMAT = 4  # since 3, times are kept in their own unit; since 4, settings have the names of today
 _ERROR_SCALE_SINCE = 2  # in files before, what was learnt about errors meant something else
 KEY = "varnn"
+_OF_MANY = b"SQLite format 3\0"  # how a .varnns file begins
 _FORECASTER = "forecaster."  # before the names of its tensors
 
 
@@ -135,6 +136,11 @@ def to_bytes(tensors: Tensors, header: Mapping[str, Any]) -> bytes:
 
 def from_bytes(blob: bytes, what: str) -> tuple[Tensors, dict[str, Any]]:
     """Undo :func:`to_bytes`; ``what`` names the source in errors."""
+    if blob.startswith(_OF_MANY):
+        raise ModelFileError(
+            f"{what} holds many models, and one is needed here. In Python, varnn.load(path).export(series, "
+            "'one.varnn') writes that of a series into a file of its own."
+        )
     try:
         header_size = int.from_bytes(blob[:8], "little")
         metadata = json.loads(blob[8 : 8 + header_size]).get("__metadata__", {})

@@ -15,5 +15,16 @@ def place_of(name: str, places: int) -> int:
     >>> [place_of(name, 4) for name in ("north", "south", "east")]
     [1, 3, 1]
     """
+    return number_of(name) % places
+
+
+def number_of(name: str) -> int:
+    """Number that stands for a name: its 64-bit BLAKE2b.
+
+    Examples
+    --------
+    >>> number_of("north") % 4
+    1
+    """
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") % places
+    return int.from_bytes(digest, "big")

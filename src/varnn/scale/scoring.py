@@ -9,6 +9,7 @@ A worker holds a group of rows at a time, and writes a file that is there once i
 stays, whatever becomes of the others; a second run goes on with what is missing.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -18,6 +19,7 @@ from secrets import token_hex
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from varnn import jobs
 from varnn.data.locks import Lock
@@ -34,6 +36,8 @@ from varnn.scale._score_file import FileJob, FileScored, score_file
 from varnn.scale._scoring import Models, Scoring
 from varnn.scale.loading import load
 from varnn.scale.parquet import batches, opened, parquet_files
+
+logger = logging.getLogger(__name__)
 
 
 class ScoredFile(NamedTuple):
@@ -99,8 +103,9 @@ def score_files(
     The predictions are those of ``model.predict`` on all rows in one panel, but for the last digits of some:
     BLAS rounds by the shape of a product. Whatever the number of workers, they are the same to the last bit.
     All rows of a series must be in one file, and lie together there: :func:`partition_files` makes such a
-    folder. A worker's memory holds some rows at a time, not a file. A file that cannot be scored does not
-    stop the others; a worker that dies costs its file another try.
+    folder. A series that is in several begins anew in each, and a line is logged. A worker's memory holds
+    some rows at a time, not a file. A file that cannot be scored does not stop the others; a worker that dies
+    costs its file another try.
 
     Parameters
     ----------
@@ -180,6 +185,7 @@ def score_files(
     called = [str(path.relative_to(base)) for path in files]
     todo = [FileJob(path, output / name) for path, name in zip(files, called, strict=True)]
     found: dict[int, ScoredFile] = {}
+    homes: dict[int, npt.NDArray[np.uint64]] = {}  # numbers of the series of each file
     with (
         _own(output, todo),
         closing(jobs.run(score_file, todo, shared=scoring, workers=workers, cluster=cluster)) as outcomes,
@@ -189,9 +195,26 @@ def score_files(
             why = None if done.failure is None else done.failure.message
             one = ScoredFile(called[done.index], *held[:3], done.seconds, held.is_kept, why)
             found[done.index] = one
+            homes[done.index] = np.fromiter(held.numbers, np.uint64, len(held.numbers))
             if on_file is not None:
                 on_file(one)
+    _tell_if_torn(called, homes)
     return Scored(tuple(found[index] for index in sorted(found)))
+
+
+def _tell_if_torn(called: Sequence[str], homes: Mapping[int, npt.NDArray[np.uint64]]) -> None:
+    """Say that series are in several files, if some are: each file begins them anew."""
+    numbers = np.concatenate([homes[index] for index in homes] or [np.empty(0, np.uint64)])
+    known, counts = np.unique(numbers, return_counts=True)
+    if not (torn := known[counts > 1]).size:
+        return
+    files = [called[index] for index in sorted(homes) if torn[0] in homes[index]]
+    logger.warning(
+        "%s series are in more than one file, one of them in %r and %r: in each it is predicted as if "
+        "nothing came before. Put all rows of a series into one file: varnn.scale.partition_files does.",
+        f"{torn.size:,}",
+        *files[:2],
+    )
 
 
 def _models(model: Any) -> tuple[Models, Fitted, str]:
