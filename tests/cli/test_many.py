@@ -154,7 +154,7 @@ def test_wrong_use_is_one_line(run: Run, table: Path, tmp_path: Path) -> None:
         assert code == 2 and said in heard, heard
     (tmp_path / "m.varnns").write_text("else" * 2000)
     code, _, heard = run(*fit, *out, "--each", "series", "--series", "meter")
-    assert code == 2 and "m.varnns' is damaged: file is not a database" in heard
+    assert code == 2 and "m.varnns' is damaged, or no file of many models" in heard
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are another matter there")
@@ -200,3 +200,53 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(run: Run, tm
     assert 0 < len(kept) < 30
     code, _, heard = run(*fit, "--workers", "1", *SMALL)
     assert code == 0 and f"30 models of 30 series are in {models}, {len(kept)} of them before" in heard
+
+
+def test_names_of_files_say_how_many_models_are_in_them(run: Run, table: Path, tmp_path: Path) -> None:
+    fit = ["fit", table, "--target", "load", "--series", "meter", *SMALL]
+    code, _, said = run(*fit, "-o", tmp_path / "one.varnns")
+    assert code == 2 and "one model is fitted here, and files of many end in .varnns" in said
+    code, _, said = run(*fit, "--each", "series", "-o", tmp_path / "many.varnn")
+    assert code == 2 and "files of one model end in .varnn" in said and "many.varnns" in said
+    assert not list(tmp_path.glob("*.varnn*"))
+
+
+def test_commands_that_take_one_model_say_what_they_were_given(
+    run: Run, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = tmp_path / "meters.varnns"
+    each = ["--each", "series", "--series", "meter", "--workers", "1"]
+    assert run("fit", table, "--target", "load", *each, *SMALL, "-o", many)[0] == 0
+    monkeypatch.chdir(tmp_path)
+    for command in (["stream", many], ["forecast", table, "--model", many], ["serve", many, "--port", "0"]):
+        code, _, said = run(*command)
+        assert code == 2 and "holds many models" in said and "export" in said, said
+        assert ".part" not in said
+
+
+def test_rows_that_say_nothing_of_their_series_are_refused_in_words(
+    run: Run, table: Path, tmp_path: Path
+) -> None:
+    many = tmp_path / "meters.varnns"
+    each = ["--each", "series", "--series", "meter", "--workers", "1"]
+    assert run("fit", table, "--target", "load", *each, *SMALL, "-o", many)[0] == 0
+    frame = meters()
+    alone = tmp_path / "alone.csv"
+    frame[frame["meter"] == "a"].drop(columns="meter").to_csv(alone, index=False)
+    code, _, said = run("predict", many, alone, "-o", tmp_path / "out.csv")
+    assert code == 2 and "column 'meter'" in said and "which series" in said, said
+
+
+def test_what_all_models_warn_of_is_said_once(
+    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table, many = tmp_path / "meters.csv", tmp_path / "meters.varnns"
+    meters(bad=False).to_csv(table, index=False)
+    each = ["--each", "series", "--series", "meter", "--workers", "1"]
+    assert run("fit", table, "--target", "load", *each, *SMALL, "-o", many)[0] == 0
+    meters().drop(columns="load").to_csv(table, index=False)
+    caplog.clear()
+    assert run("predict", many, table, "-o", tmp_path / "out.csv")[0] == 0
+    said = [one.getMessage() for one in caplog.records]
+    assert sum("closed loop" in one for one in said) == 1, said
+    assert sum("these begin at" in one for one in said) == 1, said

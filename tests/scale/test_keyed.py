@@ -170,7 +170,17 @@ def test_what_cannot_be_is_said(model: VARNNRegressor, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         KeyedService(tmp_path / "none.varnn", tmp_path)
     with pytest.raises(ConfigError, match="must be a fitted"):
-        KeyedService(VARNNRegressor(), tmp_path)
+        KeyedService(VARNNRegressor(), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    with KeyedService(model, tmp_path / "keyed", shards=1) as service:
+        for wrong in ({"series": "a", "x": [1.0, 2.0]}, "text", None, 3):
+            with pytest.raises(DataError, match="messages must be a list"):
+                service.send(wrong)  # type: ignore[arg-type]
+        assert service.n_series == 0
+    with pytest.raises(ConfigError, match="is closed"):
+        service.send([{"series": "a", "x": [1.0, 2.0]}])
+    with pytest.raises(ConfigError, match="is closed"):
+        _ = service.n_series
 
 
 def test_processes_that_die_each_time_are_said(

@@ -20,19 +20,30 @@ if TYPE_CHECKING:
     from varnn.estimator.regressor import VARNNRegressor
     from varnn.scale import Models, SeriesDone
 
+OF_ONE, OF_MANY = ".varnn", ".varnns"  # how files end
 SERIES = "series"  # the one thing there can be a model of each of
 _SHOWN = 5  # failures that are printed
 _ROWS_AT_ONCE = 1 << 16
 
 
-def check_each(each: str | None, **only_with_it: Any) -> None:
-    """Refuse what there is no model of each of, and options that mean nothing without."""
+def check_each(each: str | None, output: Path, **only_with_it: Any) -> None:
+    """Refuse what there is no model of each of, names that say otherwise, and options without meaning."""
     if each is not None:
         check_choice("--each", each, [SERIES])
+        if output.suffix == OF_ONE and not output.is_dir():
+            raise ConfigError(
+                f"files of one model end in {OF_ONE}, and here there are many: name a file "
+                f"{printable(str(output.with_suffix(OF_MANY)))!r}, or a folder."
+            )
         return
     for name, (value, default) in only_with_it.items():
         if value != default:
             raise ConfigError(f"--{name} is for --each series: one model is fitted here. Leave it out.")
+    if output.suffix == OF_MANY:
+        raise ConfigError(
+            f"one model is fitted here, and files of many end in {OF_MANY}. Call it "
+            f"{printable(str(output.with_suffix(OF_ONE)))!r}, or fit one to each series: --each series."
+        )
 
 
 def fit_each(

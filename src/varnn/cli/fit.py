@@ -88,7 +88,7 @@ def fit(
     from varnn.estimator.regressor import VARNNRegressor
     from varnn.persistence.model_file import check_replaceable
 
-    _many.check_each(each, workers=(workers, None), cluster=(cluster, None), resume=(resume, True))
+    _many.check_each(each, output, workers=(workers, None), cluster=(cluster, None), resume=(resume, True))
     if each is None:
         check_writable(output)
         check_replaceable(output)

@@ -88,7 +88,7 @@ def predict(
     from varnn.cli.progress import counting_bar
     from varnn.cli.terminal import console
     from varnn.data.files import STANDARD, check_writable, table_writer
-    from varnn.errors import ConfigError, ModelFileError
+    from varnn.errors import ConfigError, DataError, ModelFileError
     from varnn.model.intervals import check_levels
     from varnn.model.warm_start import rows_before
     from varnn.network.compiled_code import worth_it_for
@@ -140,6 +140,12 @@ def predict(
     )
     words = console(stderr=True, quiet=as_json or output == STANDARD)
     words.print(understood.in_words(), markup=False)
+    if many is not None and understood.panel.series_name is None:
+        column = "" if fitted.series_name is None else f", as column {fitted.series_name!r} did in the fit"
+        raise DataError(
+            f"rows must say which series they are of{column}: each is predicted by its own model. Add that "
+            "column, or name the one that does with --series."
+        )
     rows, how = len(understood.panel), "one step ahead"
     if understood.in_closed_loop:
         how = "in closed loop, as there are no labels"

@@ -79,8 +79,8 @@ def check_replaceable(path: str | Path) -> None:
                 begin = file.read(len(_DATABASE))
     if begin == _DATABASE:
         raise OutputError(
-            f"{str(path)!r} cannot be written: it is a database, such as of many models, which one model would "
-            "replace. Choose another place, or delete it first."
+            f"{str(path)!r} cannot be written: it is a database, such as of many models, which one model "
+            "would replace. Choose another place, or delete it first."
         )
 
 
@@ -152,6 +152,11 @@ def to_bytes(tensors: Tensors, header: Mapping[str, Any]) -> bytes:
 
 def from_bytes(blob: bytes, what: str) -> tuple[Tensors, dict[str, Any]]:
     """Undo :func:`to_bytes`; ``what`` names the source in errors."""
+    if blob.startswith(_DATABASE):
+        raise ModelFileError(
+            f"{what} holds many models, and one is needed here. In Python, varnn.load(path).export(series, "
+            "'one.varnn') writes that of a series into a file of its own."
+        )
     try:
         header_size = int.from_bytes(blob[:8], "little")
         metadata = json.loads(blob[8 : 8 + header_size]).get("__metadata__", {})

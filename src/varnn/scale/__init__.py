@@ -45,3 +45,6 @@ if not TYPE_CHECKING:  # a type checker takes the imports above, and so sees a n
         if name in _HOME:
             return getattr(import_module(_HOME[name]), name)
         raise AttributeError(f"module 'varnn.scale' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -208,7 +208,8 @@ class FileShelf:
         except sqlite3.DatabaseError as error:
             raise ModelFileError(
                 f"the model of series {name!r} in {self.place} is damaged: {error}. The other models can be "
-                "read; fit_many with the same rows and settings fits this one again."
+                "read; fit_many (varnn fit --each series) with the same rows and settings fits this one "
+                "again."
             ) from None
 
 
@@ -325,7 +326,8 @@ class FileShelfWriter(FileShelf):
             raise OutputError(f"{str(path)!r} cannot be written: {error}. Choose another place.") from None
         except sqlite3.DatabaseError as error:
             raise ModelFileError(
-                f"{str(path)!r} is damaged: {error}. Restore it from a copy, or give another path."
+                f"{str(path)!r} is damaged, or no file of many models: {error}. Restore it from a copy, or "
+                "give another path."
             ) from None
 
 

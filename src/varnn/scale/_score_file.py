@@ -38,7 +38,7 @@ class FileScored(NamedTuple):
 def score_file(job: FileJob, scoring: Scoring) -> FileScored:
     """Score one file; what was there before is replaced in one step, once all is written."""
     facts = scoring.facts(job.source)
-    if scoring.keep and (kept := _kept(job.output, facts)) is not None:
+    if scoring.keep and (kept := _kept(job.output, facts, scoring)) is not None:
         return kept
     with one_blas_thread():  # once: to set it takes as long as to predict a thousand rows
         return _in_groups(job, scoring, facts)
@@ -53,7 +53,7 @@ def _in_groups(job: FileJob, scoring: Scoring, facts: bytes) -> FileScored:
         return _scored(job, scoring, facts, _all_at_once)
 
 
-def _kept(output: Path, facts: bytes) -> FileScored | None:
+def _kept(output: Path, facts: bytes, scoring: Scoring) -> FileScored | None:
     """What a file held that was scored before, if it was in this very way."""
     if not output.is_file():
         return None

@@ -99,7 +99,8 @@ def checked(blob: bytes, wanted: str, name: str, place: str) -> bytes:
     if checksum(blob) != wanted:
         raise ModelFileError(
             f"the model of series {name!r} in {place} is damaged: its checksum does not match. The other "
-            "models are not touched by that; fit_many with the same rows and settings fits this one again."
+            "models are not touched by that; fit_many (varnn fit --each series) with the same rows and "
+            "settings fits this one again."
         )
     return blob
 

@@ -22,6 +22,7 @@ from typing import Any, Self
 
 from varnn._version import VERSION
 from varnn.data.files import write_atomically
+from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError, ModelFileError, OutputError, VarnnError, WorkerError, require
 from varnn.jobs.cluster import connected
 from varnn.persistence import model_file
@@ -82,12 +83,15 @@ class KeyedService:
         if shards is not None and (type(shards) is not int or not 1 <= shards <= _MOST_SHARDS):
             raise ConfigError(f"shards must be a whole number from 1 to {_MOST_SHARDS}; got {shards!r}.")
         ray = require("ray", extra="ray", purpose="a keyed service")
+        blob = _bytes_of(model)
+        fingerprint = model_file.unpacked(blob, _called(model)).fitted.fingerprint
         self.folder = Path(folder).resolve()
+        self._is_closed = False
         self._stack = ExitStack()
         try:
             self._stack.enter_context(connected(ray, cluster, None))
             there = shards or max(1, int(ray.cluster_resources().get("CPU", 1)))
-            facts = _begun(self.folder, model, shards, there)
+            facts = _begun(self.folder, blob, fingerprint, shards, there)
             self.n_shards: int = facts["shards"]
             sender = token_hex(8)
             self._handles = [
@@ -120,6 +124,13 @@ class KeyedService:
             As those of ``varnn serve``: ``{"series": "north", "x": [0.1, 0.2], "y": 0.3}``. One that cannot
             be taken has an ``error`` for an answer, and changes nothing.
         """
+        given: object = messages
+        if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+            raise DataError(
+                f"messages must be a list, such as [{{'series': 'north', 'x': [0.1, 0.2]}}]; got "
+                f"{shown(messages)}. A single one goes into a list, too."
+            )
+        self._check_open()
         places: dict[int, list[int]] = {}
         for place, message in enumerate(messages):
             places.setdefault(self.shard_of(message), []).append(place)
@@ -146,6 +157,7 @@ class KeyedService:
     @property
     def n_series(self) -> int:
         """Series that are known, in all shards."""
+        self._check_open()
         return sum(self._each("n_series"))
 
     def processes(self) -> list[int]:
@@ -154,7 +166,14 @@ class KeyedService:
 
     def close(self) -> None:
         """End all actors; every state is kept."""
+        self._is_closed = True
         self._stack.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ConfigError(
+                f"this service is closed. KeyedService(model, {str(self.folder)!r}) goes on with its folder."
+            )
 
     def _place(self, number: int) -> Path:
         return self.folder / SHARDS / f"{number:04}"
@@ -257,14 +276,12 @@ class _Handle:
         self._actor = None
 
 
-def _begun(folder: Path, model: Any, shards: int | None, there: int) -> dict[str, Any]:
+def _begun(folder: Path, blob: bytes, fingerprint: str, shards: int | None, there: int) -> dict[str, Any]:
     """Begin a folder, or go on with the one that is there: what its manifest says."""
     try:
         (folder / SHARDS).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{str(folder)!r} cannot be made: {error.strerror}. Name another.") from None
-    blob = _bytes_of(model)
-    fingerprint = model_file.unpacked(blob, "the model").fitted.fingerprint
     path = folder / MANIFEST
     if not path.exists():
         write_atomically(folder / MODEL, blob)
@@ -299,6 +316,10 @@ def _read(path: Path) -> dict[str, Any]:
             f"{str(path)!r} is of a form that is not known here. Use the version of varnn that wrote it."
         )
     return dict(facts)
+
+
+def _called(model: Any) -> str:
+    return repr(str(model)) if isinstance(model, str | Path) else "the model"
 
 
 def _bytes_of(model: Any) -> bytes:

@@ -22,6 +22,7 @@ from varnn.scale._file_shelf import INDEX, SUFFIX, FileShelf
 from varnn.scale._listed_shelf import ListedShelf
 from varnn.scale._names import SUFFIX as OF_ONE
 from varnn.scale._shelf import Shelf
+from varnn.streaming.closed_loop import each_warning_once
 
 logger = logging.getLogger(__name__)
 
@@ -168,7 +169,7 @@ class Models(Mapping[str, VARNNRegressor]):
             found += [np.full(shape, np.nan), np.full(shape, np.nan)]
         lacking = []
         # Whether compiled code is worth it is for all rows to say: loading it once is enough for every model.
-        with compiled_code.worth_it_for(len(panel)):
+        with compiled_code.worth_it_for(len(panel)), each_warning_once():
             for name, first, last in zip(panel.ids, panel.starts[:-1], panel.starts[1:], strict=True):
                 if not self._shelf.has(name):
                     lacking.append(name)

@@ -103,8 +103,9 @@ def score_files(
     The predictions are those of ``model.predict`` on all rows in one panel, but for the last digits of some:
     BLAS rounds by the shape of a product. Whatever the number of workers, they are the same to the last bit.
     All rows of a series must be in one file, and lie together there: :func:`partition_files` makes such a
-    folder. A worker's memory holds some rows at a time, not a file. A file that cannot be scored does not
-    stop the others; a worker that dies costs its file another try.
+    folder. A series that is in several begins anew in each, and a line is logged. A worker's memory holds
+    some rows at a time, not a file. A file that cannot be scored does not stop the others; a worker that dies
+    costs its file another try.
 
     Parameters
     ----------

@@ -150,14 +150,7 @@ class Service:
         with self._changing:
             if not path.exists() and len(self.model_names()) >= _MOST_MODELS:
                 raise Conflict(f"{_MOST_MODELS} models are here, and that is the limit. Delete one first.")
-            draft = self._models_at / f".{name}.part"
-            try:
-                draft.write_bytes(blob)
-                fitted = model_file.read(draft).fitted
-            except OSError as error:
-                raise OutputError(f"{str(draft)!r} cannot be written: {error.strerror}.") from None
-            finally:
-                draft.unlink(missing_ok=True)
+            fitted = model_file.unpacked(blob, f"model {name!r}").fitted
             if path.exists() and self.model(name).fingerprint != fitted.fingerprint:
                 raise Conflict(f"there is another model {name!r} already. Choose another name, or delete it.")
             write_atomically(path, blob)

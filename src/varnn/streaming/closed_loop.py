@@ -10,6 +10,9 @@ Within the range nothing is changed. A loop that grows row by row is pulled back
 """
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
@@ -28,8 +31,28 @@ from varnn.streaming.stream import Stream
 logger = logging.getLogger(__name__)
 
 _told: WeakSet[Fitted] = WeakSet()  # models that said so; not kept with them, as predicting changes nothing
+_said: ContextVar[set[str] | None] = ContextVar("said", default=None)  # within each_warning_once
 WIDENED = 0.5  # of the range of labels, to which predictions may go beyond it on either side
 HANDED_ON = 0.5  # of what a prediction lies beyond it
+
+
+@contextmanager
+def each_warning_once() -> Iterator[None]:
+    """Say what holds for many series, or models, of the first of them only."""
+    before = _said.set(_said.get() or set())
+    try:
+        yield
+    finally:
+        _said.reset(before)
+
+
+def _warn(words: str, *values: object) -> None:
+    said = _said.get()
+    if said is not None:
+        if words in said:
+            return
+        said.add(words)
+    logger.warning(words, *values)
 
 
 def without_labels(panel: Panel) -> bool:
@@ -67,7 +90,7 @@ def continue_from_training(model: Fitted, panel: Panel) -> FloatArray:
         if last.time is not None and has_times(panel.time) and panel.time is not None:
             begun, ended = panel.time[rows][0], last.time[-1]
             if begun <= ended:
-                logger.warning(
+                _warn(
                     "rows without labels are predicted as if they came after the training rows, which end at "
                     "%s; these begin at %s. Give their labels to predict them where they are.",
                     ended,
@@ -115,7 +138,7 @@ def say_once(model: Fitted) -> None:
     """Say, the first time for a model, that labels are missing which it would make use of."""
     if model not in _told:
         _told.add(model)
-        logger.warning(
+        _warn(
             "predict without labels goes on after the training rows in closed loop: errors add up. With "
             "labels, predict(X, y) is one step ahead, as are score(X, y) and evaluation.one_step_scorer()."
         )
