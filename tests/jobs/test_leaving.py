@@ -125,7 +125,9 @@ def test_a_worker_that_is_killed_while_it_waits_costs_no_try(tmp_path: Path) -> 
 
 def test_a_worker_that_dies_before_what_it_forked_is_missed(tmp_path: Path) -> None:
     # The child holds the worker's socket: nothing is heard of the end of it.
-    found = {one.index: one for one in run(work.fork_and_die, range(4), shared=tmp_path, workers=2, retries=0)}
+    found = {
+        one.index: one for one in run(work.fork_and_die, range(4), shared=tmp_path, workers=2, retries=0)
+    }
     assert sorted(found) == [0, 1, 2, 3]
     assert found[0].failure is not None and found[0].failure.kind == "WorkerDied"
     assert work.pids(tmp_path) and work.all_gone(tmp_path)

@@ -1,5 +1,7 @@
 """One function on many jobs: the same outcomes here, on processes of this machine and on Ray."""
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
@@ -193,3 +195,10 @@ def test_numbers_that_cannot_be_are_refused_at_once(changes: dict[str, Any]) -> 
     (name,) = changes
     with pytest.raises(ConfigError, match=f"{name} must be a whole number of at least"):
         run(work.add, [1, 2], **changes)
+
+
+def test_where_there_are_no_such_processes_one_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert [one.result for one in run(work.pid_of, [0.0], shared=Path())] == [os.getpid()]
+    with pytest.raises(ConfigError, match="this is Windows"):
+        list(run(work.pid_of, [0.0], shared=Path(), workers=2))

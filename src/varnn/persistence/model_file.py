@@ -79,8 +79,8 @@ def check_replaceable(path: str | Path) -> None:
                 begin = file.read(len(_DATABASE))
     if begin == _DATABASE:
         raise OutputError(
-            f"{str(path)!r} cannot be written: it is a database, such as of many models, which one model would "
-            "replace. Choose another place, or delete it first."
+            f"{str(path)!r} cannot be written: it is a database, such as of many models, which one model "
+            "would replace. Choose another place, or delete it first."
         )
 
 

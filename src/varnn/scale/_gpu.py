@@ -71,12 +71,14 @@ def _load() -> None:
 
 def _run(jobs: "list[TrainingJob]", stop: Event) -> "list[JobResult]":
     """Train jobs on the GPU; refuse what its kernel does not handle."""
+    import torch
+
     from varnn.network.engines.cuda._nvrtc import UnavailableError
     from varnn.network.engines.cuda.training import run_jobs
 
     try:
         return run_jobs(jobs, None, stop)
-    except (ConfigError, UnavailableError) as error:
+    except (ConfigError, UnavailableError, torch.cuda.OutOfMemoryError) as error:
         raise Refused(str(error)) from None
 
 

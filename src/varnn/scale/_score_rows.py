@@ -125,8 +125,8 @@ class GroupReader:
             return
         if group.continues and not panel.time[0] > self._latest:
             raise DataError(
-                f"series {panel.ids[0]!r} is too long to be held and sorted, so that its rows must come in the "
-                f"order of time; after {self._latest} there is {panel.time[0]}, from row {group.first:,} on. "
+                f"series {panel.ids[0]!r} is too long to be held and sorted, so that its rows must come in "
+                f"the order of time; after {self._latest} there is {panel.time[0]}, from row {group.first:,} on. "
                 "varnn.scale.partition_files(time=...) brings them into order."
             )
         self._latest = panel.time[-1]

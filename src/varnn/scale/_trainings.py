@@ -78,7 +78,10 @@ class Trainings:
     def __init__(self, run: Run, kind: type[Any]) -> None:
         self._run, self._stop = run, Event()
         key = os.urandom(32)
-        self._listener = Listener(backlog=_WAITING, authkey=key)
+        try:
+            self._listener = Listener(backlog=_WAITING, authkey=key)
+        except OSError:  # the folder for temporary files has a longer name than a socket may have
+            self._listener = Listener(("127.0.0.1", 0), backlog=_WAITING, authkey=key)
         self.door = Door(self._listener.address, key, kind)
         self._lock, self._connections = threading.Lock(), set[Connection]()
         self._threads: list[threading.Thread] = []
