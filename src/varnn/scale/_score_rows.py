@@ -126,8 +126,8 @@ class GroupReader:
         if group.continues and not panel.time[0] > self._latest:
             raise DataError(
                 f"series {panel.ids[0]!r} is too long to be held and sorted, so that its rows must come in "
-                f"the order of time; after {self._latest} there is {panel.time[0]}, from row {group.first:,} on. "
-                "varnn.scale.partition_files(time=...) brings them into order."
+                f"the order of time; after {self._latest} there is {panel.time[0]}, from row {group.first:,} "
+                "on. varnn.scale.partition_files(time=...) brings them into order."
             )
         self._latest = panel.time[-1]
 
