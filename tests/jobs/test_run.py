@@ -1,6 +1,7 @@
 """One function on many jobs: the same outcomes here, on processes of this machine and on Ray."""
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
@@ -226,3 +227,10 @@ def test_an_error_is_of_its_class_where_it_can_be(kind: str, raised: type[Except
     error = Failure(kind, "no rows", "").error()
     assert type(error) is raised
     assert "no rows" in str(error)
+
+
+def test_where_there_are_no_such_processes_one_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert [one.result for one in run(work.pid_of, [0.0], shared=Path())] == [os.getpid()]
+    with pytest.raises(ConfigError, match="this is Windows"):
+        list(run(work.pid_of, [0.0], shared=Path(), workers=2))

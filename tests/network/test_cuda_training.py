@@ -176,6 +176,11 @@ def test_what_it_does_not_handle_is_said(stand_in: list[int], monkeypatch: pytes
     ]
     endless = replace(CONFIG, epochs=10**8)
     assert "windows in all epochs (only up to 2,147,483,647)" in reasons(config=endless)[0]
+    with monkeypatch.context() as patch:
+        most = 2 * len(one.training)
+        patch.setattr(limits, "_MOST_NUMBERS", most)
+        assert one.training.n_inputs > 2
+        assert reasons()[-1].endswith(f"numbers in rows (only up to {most:,})")
     monkeypatch.setattr(limits, "MOST_OF_MEMORY", 1e-6)
     assert reasons()[0].endswith("bytes of rows and windows (the GPU has room for 1,000)")
 

@@ -1,5 +1,8 @@
 """Trainings that workers send to the process that owns the GPU: real processes, a real socket, a CPU."""
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from tests.scale import standing_in
 from tests.scale.standing_in import SEED_THAT_FAILS, SEED_THAT_IS_REFUSED, SEED_THAT_KILLS, StandInJob, train
@@ -18,6 +22,7 @@ from tests.scale.test_many import SMALL, of_series, panel_of, same_model
 from varnn import Details, VARNNRegressor
 from varnn.errors import TrainingError
 from varnn.network.cell import Architecture
+from varnn.network.engines.cuda import training
 from varnn.network.training import Member, TrainConfig, Trained
 from varnn.scale import _gpu, fit_many
 from varnn.scale._gpu import Together
@@ -87,6 +92,32 @@ def test_who_does_not_know_the_key_is_refused() -> None:
         with pytest.raises((OSError, EOFError, Exception), match=r"digest|closed|reset"):
             Client(trainings.door.address, authkey=b"wrong").recv()
         assert Client(trainings.door.address, authkey=trainings.door.key) is not None
+
+
+def test_a_long_name_of_the_temporary_folder_is_no_hindrance(tmp_path: Path) -> None:
+    """A name of a socket has 107 characters at most; the folder is chosen once in a process."""
+    folder = tmp_path / ("x" * 120)
+    folder.mkdir()
+    program = (
+        "from multiprocessing.connection import Client; from varnn.scale._trainings import Trainings\n"
+        "with Trainings(lambda jobs, stop: jobs, int) as trainings:\n"
+        "    with Client(trainings.door.address, authkey=trainings.door.key) as one:\n"
+        "        one.send([1, 2]), print(one.recv())"
+    )
+    environment = os.environ | {"TMPDIR": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "('done', [1, 2])\n", done.stderr
+
+
+def test_what_the_gpu_has_no_room_for_is_trained_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(training, "run_jobs", full)
+    with pytest.raises(Refused, match="out of memory"):
+        _gpu._run([], Event())
 
 
 def test_when_the_parent_is_gone_a_fit_says_so() -> None:

@@ -37,9 +37,10 @@ def work(channel: int, common: int) -> None:
         connection.send_bytes(pickle.dumps((READY, None, Failure.of(error), 0.0)))
         return
     connection.send_bytes(pickle.dumps((READY, None, None, 0.0)))
-    while True:
-        number, payload = waiting.get()
-        connection.send_bytes(pickle.dumps((number, *outcome(function, payload, shared))))
+    with contextlib.suppress(OSError):  # nobody is there any more, which is no error of this process
+        while True:
+            number, payload = waiting.get()
+            connection.send_bytes(pickle.dumps((number, *outcome(function, payload, shared))))
 
 
 def outcome(

@@ -1,5 +1,6 @@
 """One function and many jobs: their outcomes, from every core or from a cluster, as they come."""
 
+import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from threading import Event
@@ -42,8 +43,8 @@ def run(
     shared : object, default None
         What all jobs need, such as the rows; sent to each worker once.
     workers : int or None, default None
-        Processes; by default one a core, each with one thread. With 1 and no cluster, jobs run in this
-        process. On a cluster: the most jobs at a time, by default as many as it has cores.
+        Processes; by default one a core, each with one thread (on Windows, this one). With 1 and no cluster,
+        jobs run in this process. On a cluster: the most jobs at a time, by default as many as it has cores.
     cluster : str or None, default None
         A Ray cluster to run on: "auto" (the one that ``RAY_ADDRESS`` or this machine names, else one that is
         started here and ended again) or an address, such as "ray://head:10001" or "head:6379".
@@ -73,8 +74,9 @@ def run(
         from varnn.jobs._ray import on_ray
 
         return on_ray(function, jobs, shared, workers, cluster, retries, stop)
-    count = cores.usable() if workers is None else workers
-    if not len(jobs) or (count == 1 and not isolated):
+    several = sys.platform != "win32"  # where processes cannot be handed sockets, one is what there is
+    count = workers or (cores.usable() if several else 1)
+    if not len(jobs) or (count == 1 and not (isolated and several)):
         return _here(function, jobs, shared, stop)
     from varnn.jobs._processes import on_processes
 

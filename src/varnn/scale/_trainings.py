@@ -12,11 +12,13 @@ side by side. The socket is a private one of this machine, and who does not know
 
 import logging
 import os
+import shutil
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Client, Connection, Listener
+from tempfile import mkdtemp
 from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
@@ -78,7 +80,12 @@ class Trainings:
     def __init__(self, run: Run, kind: type[Any]) -> None:
         self._run, self._stop = run, Event()
         key = os.urandom(32)
-        self._listener = Listener(backlog=_WAITING, authkey=key)
+        self._folder: str | None = None
+        try:
+            self._listener = Listener(backlog=_WAITING, authkey=key)
+        except OSError:  # the folder for temporary files has a longer name than a socket may have
+            self._folder = mkdtemp(prefix="varnn-", dir="/tmp")  # for nobody else to read
+            self._listener = Listener(f"{self._folder}/socket", backlog=_WAITING, authkey=key)
         self.door = Door(self._listener.address, key, kind)
         self._lock, self._connections = threading.Lock(), set[Connection]()
         self._threads: list[threading.Thread] = []
@@ -97,6 +104,8 @@ class Trainings:
         self._stop.set()
         self._wake()
         self._listener.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
         with self._lock:
             for one in self._connections:
                 one.close()

@@ -287,6 +287,19 @@ def test_a_verdict_counts_the_spread_over_seeds_as_chance() -> None:
     assert found.keeps_default and "not better by more than chance" in str(found)
 
 
+def test_a_verdict_of_one_seed_says_what_it_does_not_count() -> None:
+    losses = np.random.default_rng(0).chisquare(1, size=(1, 500))
+    found = Verdict(
+        settings={"window": 6},
+        validation_ratio=0.9,
+        test=compared([*(0.9 * losses)], [*losses]),
+        errors={"tuned": [0.9], "default": [1.0]},
+        rows=500,
+        trials={"through": 2, "behind": 0, "failed": 0},
+    )
+    assert "1 seed, so that chance in training is not counted" in str(found)
+
+
 def test_a_verdict_pairs_the_seeds() -> None:
     losses = np.random.default_rng(0).chisquare(1, size=(3, 500))
     uneven = np.array([[1.0], [5.0], [20.0]]) * losses  # a default that seeds decide on
@@ -305,3 +318,9 @@ def test_details_stay_as_they_were_where_only_one_of_them_is_searched() -> None:
     space = Space(model, {"memory_size": [4, 8]})
     model.set_params(**space.settings({"details__memory_size": "8"}))
     assert model.details == Details(patience=3, memory_size=8)
+
+
+@pytest.mark.parametrize("name", ["a?b.db", "50%2f.db", "{a}.db", "a#b.db"])
+def test_a_study_is_in_the_file_that_was_named(name: str, tmp_path: Path) -> None:
+    study(path=tmp_path / name).close()
+    assert [one.name for one in tmp_path.iterdir()] == [name]

@@ -10,6 +10,7 @@ import sqlite3
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,11 @@ class Study:
         try:
             with self._silence():
                 if path is not None:
-                    self._storage = self.optuna.storages.RDBStorage(f"sqlite:///{path}")
+                    # Opened here: in an address, a ?, % or { of a path would name another file.
+                    connect = partial(sqlite3.connect, path.resolve(), check_same_thread=False)
+                    self._storage = self.optuna.storages.RDBStorage(
+                        "sqlite:///study", engine_kwargs={"creator": connect}
+                    )
                 self.study = self.optuna.create_study(
                     storage=self._storage, study_name=NAME, load_if_exists=True
                 )

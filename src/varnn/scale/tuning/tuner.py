@@ -75,7 +75,7 @@ class VARNNTuner(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit
     test_fraction : float, default=0.2
         Last share of each series, set aside for the verdict.
     seeds : int, default=3
-        Seeds of each model in the verdict.
+        Seeds of each model in the verdict. With 1, what is luck in training passes for being better.
     study : str, Path or None, default=None
         SQLite file that keeps the trials. A later ``fit`` with the same model, rows and space goes on
         with it.

@@ -2,8 +2,8 @@
 
 Both are fitted anew, from several seeds, on all rows before the test rows, and predict these once. Their
 squared errors are compared row by row and seed by seed by the two tests of `varnn.evaluation.significance`,
-which count the spread between trainings as chance, too. The tuned settings are taken where both tests put
-chance below 5 % and the error is lower; else the default is kept.
+which count the spread between trainings as chance, too, where there is more than one seed. The tuned settings
+are taken where both tests put chance below 5 % and the error is lower; else the default is kept.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Verdict:
         numbers = (
             f"On {self.rows:,} test rows that no choice has seen, its squared error is "
             f"{abs(found.change):.1%} {side} the default's ({found.low:+.1%} to {found.high:+.1%} with 95 % "
-            f"confidence, {seeds} seeds; Diebold-Mariano p = {_p(found.p)}, "
+            f"confidence, {_seeds(seeds)}; Diebold-Mariano p = {_p(found.p)}, "
             f"paired bootstrap p = {_p(found.p_bootstrap)})"
         )
         if not self.keeps_default:
@@ -121,6 +121,10 @@ class Verdict:
                 f". On the validation rows the best was {self.validation_ratio:.4f} of the default's error"
             )
         return f"{said}."
+
+
+def _seeds(count: int) -> str:
+    return f"{count} seeds" if count > 1 else "1 seed, so that chance in training is not counted"
 
 
 def compared(tuned: Sequence[DoubleArray], default: Sequence[DoubleArray]) -> Difference:

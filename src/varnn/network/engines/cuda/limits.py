@@ -105,6 +105,9 @@ def unhandled(member: Member, config: TrainConfig) -> list[str]:
     windows = _windows(member, config)
     if max(windows, len(member.training), len(member.validation or ())) > _MOST_NUMBERS:
         found.append(f"{windows:,} windows in all epochs (only up to {_MOST_NUMBERS:,})")
+    numbers = max(len(member.training), len(member.validation or ())) * member.training.n_inputs
+    if numbers > _MOST_NUMBERS:  # which the kernel counts by 32 bits, too
+        found.append(f"{numbers:,} numbers in rows (only up to {_MOST_NUMBERS:,})")
     return found
 
 
