@@ -94,6 +94,18 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         )
 
 
+def wrong_value(name: str, value: Any) -> str | None:
+    """Say what is wrong with a value of one setting, whatever the others are; None if nothing is.
+
+    Examples
+    --------
+    >>> wrong_value("details__patience", -1)
+    'details.patience must be a whole number, at least 1, or None; got -1.'
+    """
+    rules, field = (_DETAILS, name.removeprefix("details__")) if "__" in name else (_FLAT, name)
+    return rules[field].broken(name.replace("__", "."), value) if field in rules else None
+
+
 def checked_details(details: Any) -> Details:
     """Details as given, or the default ones for None; other things are refused."""
     if wrong := _FLAT["details"].broken("details", details):

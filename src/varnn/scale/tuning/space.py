@@ -16,6 +16,7 @@ import numpy as np
 
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, nearest, require
+from varnn.estimator._settings import wrong_value
 from varnn.estimator.details import NAMES
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.model.experts import BOOSTING
@@ -93,6 +94,9 @@ class Space:
             if known in self.distributions:
                 raise ConfigError(f"space must name each setting once; {known!r} is there twice.")
             self.distributions[known] = self._distribution(known, values, own[known])
+            for value in values if isinstance(values, list | tuple) else ():
+                if wrong := wrong_value(known, value):  # else every trial with it would fail
+                    raise ConfigError(f"space[{name!r}] holds a value that is none: {wrong}")
 
     @property
     def names(self) -> tuple[str, ...]:
