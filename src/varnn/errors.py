@@ -19,9 +19,13 @@ and exit code 2; anything else is a bug and keeps its traceback.
 
 import difflib
 import importlib
+import importlib.util
+import shlex
+import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class VarnnError(Exception):
@@ -99,8 +103,16 @@ class MissingExtraError(VarnnError, ImportError):
     """An optional package is needed and not installed."""
 
 
+class Need(NamedTuple):
+    """An optional package, the extra of this library that brings it, and what it is for: "... needs"."""
+
+    module: str
+    extra: str
+    purpose: str
+
+
 def require(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import an optional package, or say which extra brings it.
+    """Import an optional package, or say how to get it. Ask before the work that needs it, not after.
 
     Parameters
     ----------
@@ -116,16 +128,69 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
     >>> require("json", extra="files", purpose="reading JSON").__name__
     'json'
     """
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        package = module.split(".")[0]
-        if error.name is not None and error.name.split(".")[0] != package:
-            raise  # the package is there, but broken: that is not ours to explain
+    return require_all([Need(module, extra, purpose)])[0]
+
+
+def require_all(needs: Iterable[Need]) -> list[ModuleType]:
+    """Import optional packages, or name all that are not there, and one line that installs them.
+
+    Examples
+    --------
+    >>> needs = [Need("json", "files", "reading"), Need("csv", "files", "writing")]
+    >>> [one.__name__ for one in require_all(needs)]
+    ['json', 'csv']
+    """
+    found, missing = [], []
+    for need in needs:
+        try:
+            found.append(importlib.import_module(need.module))
+        except ModuleNotFoundError as error:
+            if error.name is not None and error.name.split(".")[0] != need.module.split(".")[0]:
+                raise  # the package is there, but broken: that is not ours to explain
+            missing.append(need)
+    if missing:
+        packages = [one.module.split(".")[0] for one in missing]
+        first = f"{missing[0].purpose} needs the package {packages[0]!r}"
+        rest = [f"{one.purpose} {name!r}" for one, name in zip(missing[1:], packages[1:], strict=True)]
+        are, it = ("are", "them") if rest else ("is", "it")
+        extras = list(dict.fromkeys(one.extra for one in missing))
         raise MissingExtraError(
-            f"{purpose} needs the package {package!r}, which is not installed. "
-            f"Install it with: pip install 'varnn[{extra}]'"
-        ) from None
+            f"{', '.join([first, *rest])}, which {are} not installed. "
+            f"Install {it} with: {_install_command(extras, packages)}"
+        )
+    return found
+
+
+def _install_command(extras: Sequence[str], packages: Sequence[str]) -> str:
+    """A line that brings extras into the environment that runs now, however this library came into it."""
+    from importlib import metadata  # late, as shutil below: an import of this library is to be light
+
+    here, listed = Path(__file__).resolve(), ",".join(extras)
+    clone = here.parents[2]
+    if here.parents[1].name == "src" and (clone / "pyproject.toml").is_file():
+        return f"{_installer()} -e {shlex.quote(f'{clone}[{listed}]')}"
+    try:
+        metadata.distribution("varnn")
+    except metadata.PackageNotFoundError:  # copied there: pip would look for another varnn
+        return f"{_installer()} {' '.join(_PROJECTS.get(one, one) for one in packages)}"
+    return f"{_installer()} 'varnn[{listed}]'"
+
+
+# Packages that are installed under another name than they are imported by.
+_PROJECTS = {"paho": "paho-mqtt", "sklearn": "scikit-learn"}
+
+
+def _installer() -> str:
+    """``pip install`` for this very interpreter: a plain ``pip`` may belong to another one."""
+    from shutil import which
+
+    python = shlex.quote(sys.executable)
+    if importlib.util.find_spec("pip") is None:  # as in environments that uv makes
+        return f"uv pip install --python {python}"
+    beside = which("pip")
+    if beside is not None and Path(beside).parent == Path(sys.executable).parent:
+        return "pip install"
+    return f"{python} -m pip install"
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

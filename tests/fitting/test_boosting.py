@@ -212,7 +212,7 @@ def test_what_makes_no_sense_is_refused(settings: dict[str, Any], words: str) ->
 def test_lightgbm_is_asked_for_before_anything_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     begun: list[Any] = []
-    with pytest.raises(MissingExtraError, match=r"needs the package 'lightgbm'.*varnn\[baselines\]"):
+    with pytest.raises(MissingExtraError, match=r"needs the package 'lightgbm'.*\[baselines\]"):
         VARNNRegressor(experts=("boosting",), **SMALL).fit(random_panel([60]), on_epoch=begun.append)
     assert not begun
 

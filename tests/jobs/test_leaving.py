@@ -177,7 +177,7 @@ def test_a_function_that_is_nowhere_to_be_found_is_an_error(monkeypatch: pytest.
 
 def test_ray_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r"running on a cluster needs .*varnn\[ray\]"):
+    with pytest.raises(MissingExtraError, match=r"running on a cluster needs .*\[ray\]"):
         list(run(work.add, [1, 2], cluster="auto"))
 
 

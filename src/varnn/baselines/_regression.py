@@ -80,6 +80,10 @@ class Regression:
         self.preparation_, self.lags_ = preparation, lags
         return self
 
+    def check_packages(self) -> None:
+        """Say what the learner needs and is not installed, if anything."""
+        getattr(self.learner, "check_packages", lambda: None)()
+
     def predict(self, panel: Panel) -> FloatArray:
         """Predict every row one step ahead, in panel order and the target's units."""
         preparation = fitted(self.preparation_, self)

@@ -23,6 +23,7 @@ from varnn.errors import ConfigError, require
 
 PASSES = 3  # rounds of ARMA and regression; two more move the terms by less than 0.005
 SHORTEST = 200  # rows of a series that tell enough about its dynamics
+_SARIMAX = "statsmodels.tsa.statespace.sarimax"
 GAP = 50  # missing rows between two series: what the filter remembers of the first fades out
 
 
@@ -85,6 +86,10 @@ class RegressionARMA:
         self.preparation_ = preparation
         return self
 
+    def check_packages(self) -> None:
+        """Say that statsmodels is needed, where it is not installed."""
+        require(_SARIMAX, extra="baselines", purpose="the baseline 'armax'")
+
     def predict(self, panel: Panel) -> FloatArray:
         """Predict every row one step ahead; a missing label is filtered as missing."""
         preparation = fitted(self.preparation_, self)
@@ -134,9 +139,7 @@ class RegressionARMA:
         return _least_squares(rows[:, :-1], rows[:, -1])
 
     def _model(self, residuals: FloatArray, **options: Any) -> Any:
-        statespace = require(
-            "statsmodels.tsa.statespace.sarimax", extra="baselines", purpose="the baseline 'armax'"
-        )
+        statespace = require(_SARIMAX, extra="baselines", purpose="the baseline 'armax'")
         return statespace.SARIMAX(residuals, order=(self.order[0], 0, self.order[1]), **options)
 
 

@@ -53,16 +53,23 @@ class Boosting:
     def fit(self, examples: Examples, validation: Examples | None) -> None:
         """Grow the trees, and keep as many as are best on the validation examples."""
         check_choice("library", self.library, get_args(BoostingLibrary))
+        self.check_packages()
         found = importlib.util.find_spec("lightgbm") is not None
         use_lightgbm = self.library == "lightgbm" or (self.library == "auto" and found)
         self.model_ = (self._lightgbm if use_lightgbm else self._sklearn)(examples, validation)
+
+    def check_packages(self) -> None:
+        """Say that LightGBM is needed, where it was asked for by name and is not installed."""
+        if self.library == "lightgbm":
+            require("lightgbm", extra="baselines", purpose="library='lightgbm'")
 
     def predict(self, regressors: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Predict (B,) labels."""
         return np.asarray(self.model_.predict(regressors))
 
     def _lightgbm(self, examples: Examples, validation: Examples | None) -> Any:
-        lightgbm = require("lightgbm", extra="baselines", purpose="library='lightgbm'")
+        import lightgbm
+
         settings = {
             "objective": "regression",
             "metric": "l2",

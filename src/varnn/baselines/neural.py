@@ -86,10 +86,14 @@ class Network:
             check_choice("activation", self.activation, ("relu", "tanh"))
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
             raise ConfigError(f"learning_rate must be above 0; got {self.learning_rate}.")
-        require("torch", extra="train", purpose=f"the baseline {self.kind!r}")
+        self.check_packages()
         from varnn.baselines import _networks
 
         self.trained_ = _networks.train(self, examples, validation)
+
+    def check_packages(self) -> None:
+        """Say that torch is needed, where it is not installed."""
+        require("torch", extra="train", purpose=f"the baseline {self.kind!r}")
 
     def predict(self, regressors: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Predict (B,) labels."""

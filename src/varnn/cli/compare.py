@@ -73,15 +73,18 @@ def compare(
     from rich.table import Table
 
     from varnn import evaluation
-    from varnn.cli import _table
+    from varnn.cli import _packages, _table
     from varnn.cli.progress import fits_bar
     from varnn.cli.terminal import console
     from varnn.data.files import check_writable
     from varnn.data.leaks import advice
     from varnn.report import comparison_page
 
+    _packages.ask_for(tables=True, page=report is not None, cluster=cluster is not None)
     if report is not None:
         check_writable(report)
+    names = listed(models) or []
+    evaluation.check_models(names)  # a misspelt name, or a package that is not there, is found at once
     shown = evaluation.metrics.check_names(listed(metrics) or ())
     understood = _table.read(
         data,
@@ -103,9 +106,6 @@ def compare(
     if len(panel) < facts["rows"]:
         words.print(f"Comparing on the latest {len(panel):,} rows; --max-rows takes more.", markup=False)
     del understood  # and with it the rows before them
-    names = listed(models) or []
-    for name in names:
-        evaluation.make_model(name, 0)  # a misspelt name is found before the first hour of fitting
     fits = origins * sum(1 if name in evaluation.DETERMINISTIC else seeds for name in names)
     with fits_bar(fits) as on_score:
         result = evaluation.compare(

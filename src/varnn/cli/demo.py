@@ -25,12 +25,14 @@ def demo(
     """Make a stream with drift, regime switches and volatility bursts; fit, compare, report."""
     from rich.table import Table
 
+    from varnn.cli import _packages
     from varnn.cli.progress import training_bar
     from varnn.cli.terminal import console
     from varnn.data.files import check_writable
     from varnn.datasets import synthetic
     from varnn.report.demo import run
 
+    _packages.ask_for(training=True, page=True)
     check_writable(output)
     words = console(quiet=as_json)
     made = synthetic.make("mixed", rows=rows, seed=seed)

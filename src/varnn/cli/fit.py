@@ -79,7 +79,7 @@ def fit(
     Ctrl-C cuts training short: what is trained by then is saved, and the file says so. With --each, models
     that are finished are kept, and the same command goes on with the others.
     """
-    from varnn.cli import _many, _table
+    from varnn.cli import _many, _packages, _table
     from varnn.cli._interrupt import INTERRUPTED, fit_or_cut_short
     from varnn.cli.terminal import console
     from varnn.data.files import check_writable
@@ -89,6 +89,8 @@ def fit(
     from varnn.persistence.model_file import check_replaceable
 
     _many.check_each(each, output, workers=(workers, None), cluster=(cluster, None), resume=(resume, True))
+    further = tuple(listed(experts) or ())
+    _packages.ask_for(tables=True, training=True, boosting=bool(further), cluster=cluster is not None)
     if each is None:
         check_writable(output)
         check_replaceable(output)
@@ -120,7 +122,7 @@ def fit(
         learning_rate=learning_rate,
         ensemble=ensemble,
         peers=peers,
-        experts=tuple(listed(experts) or ()),
+        experts=further,
         horizon=horizon,
         known_inputs=listed(known),
         random_state=seed,

@@ -81,7 +81,7 @@ def forecast(
     With --backtest nothing is written: forecasts are made from before every row of the last fifth of the
     table, and scored beside simple ones at each step.
     """
-    from varnn.cli import _table
+    from varnn.cli import _packages, _table
     from varnn.cli._interrupt import INTERRUPTED, fit_or_cut_short
     from varnn.cli.terminal import console
     from varnn.data.files import STANDARD, check_writable
@@ -103,6 +103,7 @@ def forecast(
             "--workers and --cluster are for --backtest, which fits many times; one fit takes all cores of "
             "this machine anyway. Leave them out, or add --backtest."
         )
+    _packages.ask_for(tables=True, training=model_path is None, cluster=cluster is not None)
     check_writable(output)
     if interval:
         check_levels(interval)  # before the work, not after it

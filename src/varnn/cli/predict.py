@@ -81,7 +81,7 @@ def predict(
     """
     from threadpoolctl import threadpool_limits
 
-    from varnn.cli import _table
+    from varnn.cli import _packages, _table
     from varnn.cli._folders import predict_folder
     from varnn.cli._many import pieces_of_many
     from varnn.cli._predictions import pieces
@@ -99,6 +99,7 @@ def predict(
         raise ConfigError(
             "--json and the predictions cannot both go to standard output. Name a file with --output."
         )
+    _packages.ask_for(tables=True, cluster=cluster is not None)
     levels = list(dict.fromkeys(check_levels(interval).tolist())) if interval else []
     columns = reading(
         target or "",

@@ -67,6 +67,7 @@ def reproduce(
     if check:
         _check(against, workers, cluster, as_json)
         return
+    from varnn.cli import _packages
     from varnn.cli.progress import jobs_bar
     from varnn.cli.terminal import console
     from varnn.errors import check_choice
@@ -77,6 +78,7 @@ def reproduce(
     from varnn.paper.runner import Cache, run_all
 
     _need_part(what)
+    _packages.ask_for(tables=True, training=not finished, page=True, cluster=cluster is not None)
     scope = Scope(
         tables=TABLES if what == "all" else (what,),
         data=tuple(dataset) if dataset else DATASETS,
@@ -150,10 +152,12 @@ def _check(against: Path | None, workers: int | None, cluster: str | None, as_js
 
     from rich.table import Column, Table
 
+    from varnn.cli import _packages
     from varnn.cli.progress import jobs_bar
     from varnn.cli.terminal import console
     from varnn.paper import check
 
+    _packages.ask_for(tables=True, training=True, cluster=cluster is not None)
     place = against or check.KEPT
     records = check.kept_figures(place)
     jobs = check.jobs_kept(records)

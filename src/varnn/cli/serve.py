@@ -117,10 +117,11 @@ def serve(
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
 ) -> None:
     """Serve models live: predict, observe, history and a dashboard over HTTP, kept on disk."""
+    from varnn.cli import _packages
     from varnn.cli.terminal import console
-    from varnn.errors import ConfigError, require
+    from varnn.errors import ConfigError
 
-    require("starlette", "serve", "a live service")
+    _packages.ask_for(service=True, mqtt=mqtt is not None)
     from varnn.service.http.access import is_own_name
     from varnn.service.http.limits import Limits
     from varnn.service.http.logs import Log

@@ -67,7 +67,7 @@ def tune(
 
     Ctrl-C ends the search; with --study, the same command goes on with what was finished.
     """
-    from varnn.cli import _table
+    from varnn.cli import _packages, _table
     from varnn.cli.progress import tuning_bar
     from varnn.cli.terminal import console
     from varnn.data.files import check_writable
@@ -77,6 +77,9 @@ def tune(
     from varnn.scale.tuning.space import read_space
     from varnn.scale.tuning.tuner import VARNNTuner
 
+    _packages.ask_for(
+        tables=True, training=True, tuning=True, page=report is not None, cluster=cluster is not None
+    )
     for path in (output, report):
         if path is not None:
             check_writable(path)

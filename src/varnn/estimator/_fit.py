@@ -9,7 +9,7 @@ from varnn.data.categories import spelt_out
 from varnn.data.leaks import exact_leak, tell_leaks
 from varnn.data.panel import Panel
 from varnn.data.preparation import split_in_time, with_learnt_inputs
-from varnn.errors import TrainingError, require
+from varnn.errors import TrainingError
 from varnn.estimator import warm_up
 from varnn.estimator._reporting import reporter
 from varnn.estimator._settings import checked_details
@@ -23,6 +23,7 @@ from varnn.estimator.input import (
     split_or_take,
     warn_of_little,
 )
+from varnn.estimator.packages import check_packages
 from varnn.model.fitted import Fitted
 from varnn.model.forecast import Forecaster
 from varnn.model.forecast.rows import columns_of, refuse_too_far
@@ -49,9 +50,7 @@ def fit_rows(
     """
     check_parameters(estimator)
     check_fit_arguments(validation, on_epoch, stop)
-    require("torch", extra="train", purpose="training")
-    if estimator.experts:  # asked for now, not when all is trained
-        require("lightgbm", extra="baselines", purpose="experts=('boosting',)")
+    check_packages(estimator)  # now, not when all is trained
     from varnn import fitting  # late: it imports torch
 
     if estimator.linear and estimator.adapt and checked_details(estimator.details).context != "window":

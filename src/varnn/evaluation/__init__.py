@@ -5,6 +5,7 @@ from varnn.evaluation.backtesting import Backtest, backtest
 from varnn.evaluation.comparison import (
     DETERMINISTIC,
     Model,
+    check_models,
     compare,
     make_model,
     one_step_scorer,
@@ -23,6 +24,7 @@ __all__ = [
     "ProtocolName",
     "Score",
     "backtest",
+    "check_models",
     "checked",
     "compare",
     "cut",

@@ -22,6 +22,7 @@ from varnn.data.leaks import tell_leaks
 from varnn.data.panel import Panel
 from varnn.data.rules import whole
 from varnn.errors import ConfigError, DataError, check_choice
+from varnn.estimator.packages import check_packages
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation._fits import Cuts, refuse_epochs, results
 from varnn.evaluation.metrics import DEFAULT, check_names, mse, of_intervals
@@ -72,6 +73,26 @@ def make_model(name: str, seed: int) -> Model:
     if name in VARIANTS:
         return VARNNRegressor.paper(name, random_state=seed)
     return baselines.make(name, random_state=seed)
+
+
+def check_models(names: Sequence[str]) -> None:
+    """Refuse names that are no models, and models whose packages are not installed: before the first fit.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names for :func:`make_model`.
+
+    Examples
+    --------
+    >>> check_models(["persistence", "varnn"])
+    """
+    for name in names:
+        model = make_model(name, 0)
+        if isinstance(model, VARNNRegressor):
+            check_packages(model)
+        else:
+            getattr(model, "check_packages", lambda: None)()
 
 
 def compare(
@@ -305,6 +326,8 @@ def _named(models: Any) -> list[tuple[str, Callable[[int], Model]]]:
                 f"('mine', lambda seed: VARNNRegressor(random_state=seed)); got {type(one).__name__}."
             )
         found.append(pair)
+        if isinstance(one, str):
+            check_models([one])
     names = [name for name, _ in found]
     if not found or len(set(names)) < len(names):
         raise ConfigError(f"models must be one or more, each under a name of its own; got {names}.")
