@@ -13,7 +13,7 @@ from varnn.service.http import pages
 
 APP = Starlette(routes=pages.routes)
 ROOT = Path(__file__).parents[2]
-OURS = sorted(path for path in pages.FOLDER.iterdir() if not path.name.startswith("uPlot"))
+OURS = [path for path in pages.PATHS if not path.name.startswith("uPlot")]
 BESIDE = {
     "login.html",
     "login.js",
@@ -79,12 +79,12 @@ def test_a_page_is_only_looked_at() -> None:
 
 
 def test_the_page_is_small() -> None:
-    sizes = {path.name: path.stat().st_size for path in pages.FOLDER.iterdir() if path.name not in BESIDE}
+    sizes = {path.name: path.stat().st_size for path in pages.PATHS if path.name not in BESIDE}
     assert sum(sizes.values()) < 150_000, sizes
 
 
 def test_what_the_files_ask_for_is_there_and_ours() -> None:
-    names = {path.name for path in pages.FOLDER.iterdir()}
+    names = {path.name for path in pages.PATHS}
     for path in OURS:
         text = path.read_text()
         wanted = re.findall(r'(?:src|href)="/assets/([^"]+)"', text) + re.findall(r"from '\./([^']+)'", text)
@@ -118,5 +118,5 @@ def test_no_file_makes_markup_of_text_or_needs_what_the_policy_forbids(path: Pat
 
 def test_the_wheel_holds_every_file() -> None:
     packed = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
-    for path in pages.FOLDER.iterdir():
-        assert f"varnn/service/dashboard/{path.name}" in packed
+    for path in pages.PATHS:
+        assert f"varnn/{path.relative_to(ROOT / 'src' / 'varnn').as_posix()}" in packed

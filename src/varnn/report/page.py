@@ -1,58 +1,28 @@
-"""Tables, figures and words -> one self-contained HTML page: no script, no network, light and dark."""
+"""Tables, figures, charts and words -> one self-contained HTML page: no network, light and dark.
+
+A page with charts (`chart.py`) carries one script; without script it has still pictures in their place.
+"""
 
 import html
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from varnn.data.files import write_atomically
+from varnn.report import inlined
+from varnn.report._packing import packed
+from varnn.report._picture import picture
+from varnn.report.chart import TimeChart
 from varnn.report.provenance import provenance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c2430; --soft: #566272; --paper: #ffffff; --card: #f4f6f9;
-  --line: #dde3ea; --accent: #1d62bf; }
-@media screen and (prefers-color-scheme: dark) { :root { --ink: #e6ebf2; --soft: #9fabba;
-  --paper: #12161c; --card: #1b212a; --line: #2d3642; --accent: #7db3f5; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 68rem; padding: 2rem 1.25rem 4rem; background: var(--paper);
-  color: var(--ink); font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
-  overflow-wrap: break-word; }
-h1 { font-size: 1.75rem; line-height: 1.2; margin: 0 0 .3rem; }
-h2 { font-size: 1.2rem; margin: 2.6rem 0 .5rem; }
-.subtitle, figcaption, footer, .note { color: var(--soft); font-size: .92rem; }
-.summary { background: var(--card); border-left: 4px solid var(--accent); padding: .8rem 1.1rem;
-  margin: 1.2rem 0; border-radius: 0 .4rem .4rem 0; font-size: 1.05rem; }
-nav { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; font-size: .92rem; }
-a { color: var(--accent); }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .93rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .38rem .5rem; text-align: right; border-bottom: 1px solid var(--line);
-  white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
-th { color: var(--soft); font-weight: 600; }
-tr.strong td { font-weight: 650; color: var(--accent); }
-td.text { white-space: normal; text-align: left; min-width: 14rem; }
-dt { font-weight: 650; margin-top: .8rem; }
-dd { margin: .1rem 0 0; }
-ul { margin: .3rem 0 0; padding-left: 1.2rem; }
-.facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(15rem, 100%), 1fr));
-  gap: 0 1.5rem; margin: 0; font-size: .93rem; }
-.facts div { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 .8rem; padding: .3rem 0;
-  border-bottom: 1px solid var(--line); }
-.facts dt { font-weight: 400; color: var(--soft); margin: 0; }
-.facts dd { margin: 0; overflow-wrap: anywhere; }
-figure { margin: .6rem 0 0; }
-figure svg { display: block; width: 100%; min-width: 40rem; height: auto; }
-footer { margin-top: 3.5rem; border-top: 1px solid var(--line); padding-top: .8rem; }
-@media print { body { max-width: none; padding: 0; font-size: 11pt; } nav { display: none; }
-  figure, table, li, .facts div { break-inside: avoid; } h2 { break-after: avoid; }
-  .wide { overflow: visible; } figure svg { min-width: 0; } table, .facts { font-size: .75rem; }
-  th, td { white-space: normal; padding: .25rem .3rem; } td.text { min-width: 0; } }
-"""
+LISTED_MARKS = 12  # below a chart; all of them are drawn
 
 
 @dataclass
@@ -78,6 +48,7 @@ class Report:
     subtitle: str
     summary: str
     parts: list[tuple[str, str]] = field(default_factory=list)  # title and body, as HTML
+    has_charts: bool = False
 
     def add_table(
         self,
@@ -100,12 +71,43 @@ class Report:
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         self._add(title, _wide(table, title) + said)
 
-    def add_figure(self, title: str, figure: "Figure", caption: str) -> None:
-        """Add a figure; the caption also describes it to those who cannot see it."""
+    def add_chart(self, title: str, chart: TimeChart, caption: str) -> None:
+        """Add a chart over time that readers zoom; the caption also describes it to those who cannot see it.
+
+        Examples
+        --------
+        >>> from varnn.report.chart import ChartSeries
+        >>> page = Report("A stream", "3 rows", "It rose, and fell.")
+        >>> rows = ChartSeries(places=np.arange(3), truth=np.array([1.0, 2.0, 1.5]))
+        >>> page.add_chart("Over time", TimeChart([rows], unit="load"), "The load of three rows.")
+        >>> '<figure class="chart">' in page.html()
+        True
+        """
+        values, left_out = packed(chart)
+        if left_out:
+            count = sum(len(one.places) for one in chart.series)
+            caption += (
+                f" This page holds {count - left_out:,} of the {count:,} rows: the lowest and the highest of "
+                "each span."
+            )
+        # No text of a user can end the element that it stands in.
+        data = json.dumps(values, separators=(",", ":")).replace("<", "\\u003c")
+        self._add(
+            title,
+            f'<figure class="chart"><div class="still">{_wide(picture(chart, caption), title)}</div>'
+            f'<script type="application/json">{data}</script>'
+            f"<figcaption>{html.escape(caption)}</figcaption></figure>{_marks(chart)}",
+        )
+        self.has_charts = True
+
+    def add_figure(self, title: str, figure: "Figure | Sequence[Figure]", caption: str) -> None:
+        """Add a figure, or several side by side; the caption also describes it to those who cannot see it."""
         from varnn.report.figures import to_svg
 
+        several = list(figure) if isinstance(figure, Sequence) else [figure]
+        drawn = "".join(f"<div>{to_svg(one, caption)}</div>" for one in several)
         said = f"<figcaption>{html.escape(caption)}</figcaption>"
-        self._add(title, f"<figure>{_wide(to_svg(figure, caption), title)}{said}</figure>")
+        self._add(title, f'<figure><div class="drawn">{drawn}</div>{said}</figure>')
 
     def add_points(self, title: str, points: Sequence[tuple[str, str]]) -> None:
         """Add a list of points, each a heading and a text."""
@@ -138,14 +140,17 @@ class Report:
             f'<section id="part-{number}"><h2>{title}</h2>{body}</section>'
             for number, (title, body) in enumerate(self.parts, 1)
         )
+        script = f"<script>{inlined.script()}</script>" if self.has_charts else ""
         return (
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{html.escape(self.title)}</title><style>{_STYLE}</style></head><body>"
+            f'<meta http-equiv="Content-Security-Policy" content="{inlined.policy(charts=self.has_charts)}">'
+            f"<title>{html.escape(self.title)}</title><style>{inlined.style(charts=self.has_charts)}</style>"
+            "</head><body>"
             f'<header><h1>{html.escape(self.title)}</h1><p class="subtitle">{html.escape(self.subtitle)}</p>'
             f'<p class="summary">{html.escape(self.summary)}</p>'
             f'<nav aria-label="Parts of this page">{links}</nav></header><main>{sections}</main>'
-            f"<footer>Made by varnn. {html.escape(made)}.</footer></body></html>\n"
+            f"<footer>Made by varnn. {html.escape(made)}.</footer>{script}</body></html>\n"
         )
 
     def write(self, path: str | Path) -> None:
@@ -159,6 +164,29 @@ class Report:
 def _wide(content: str, title: str) -> str:
     """Let content that is wider than a phone scroll by itself, with the keyboard too."""
     return f'<div class="wide" role="region" aria-label="{html.escape(title)}" tabindex="0">{content}</div>'
+
+
+def _marks(chart: TimeChart) -> str:
+    """List the changes that are marked, with their dates: what is drawn can be read and searched, too."""
+    several = len(chart.series) > 1
+    said = []
+    for one in chart.series:
+        for mark in one.marks:
+            began = "" if mark.began == mark.noticed else f", begun {_place(mark.began)}"
+            series = f"{one.name}: " if several and one.name else ""
+            said.append(f"<li>{html.escape(f'{series}{mark.kind}, {_place(mark.noticed)}{began}')}</li>")
+    if not said:
+        return ""
+    more = len(said) - LISTED_MARKS
+    rest = f"<li>and {more:,} more</li>" if more > 0 else ""
+    return f'<ul class="marks">{"".join(said[:LISTED_MARKS])}{rest}</ul>'
+
+
+def _place(place: Any) -> str:
+    """Write a place on a time axis: a time to the minute or as finely as it needs, or the number of a row."""
+    if isinstance(place, np.datetime64):
+        return str(place.astype("M8[s]")).replace("T", " ").removesuffix(":00")
+    return f"row {place:,}"
 
 
 def _cell(text: str) -> str:

@@ -1,32 +1,7 @@
-// Numbers, times and names as people read them: in the viewer's language and time zone.
+// Times and names, in the viewer's language and time zone.
+import { NONE, axisNumbers, count, decimalFormat, known, minus, number } from './numbers.js';
 
-const NONE = '–';
-const formats = new Map();
-
-// Making an Intl format costs more than using it a thousand times.
-function decimalFormat(digits, extra = '') {
-  const key = digits + extra;
-  if (!formats.has(key)) {
-    formats.set(key, new Intl.NumberFormat(undefined, extra === 'e'
-      ? { notation: 'scientific', maximumSignificantDigits: digits }
-      : { minimumFractionDigits: digits, maximumFractionDigits: digits }));
-  }
-  return formats.get(key);
-}
-
-// A hyphen is too short to be seen before a figure.
-const minus = (text) => text.replace('-', '−');
-const known = (value) => typeof value === 'number' && Number.isFinite(value);
-
-/** A value to a hundredth or so of its usual error `scale`; where that is not known, to four digits. */
-export function number(value, scale = null) {
-  if (!known(value)) return NONE;
-  const size = Math.abs(value);
-  if (size >= 1e9 || (size > 0 && size < 1e-4 && !(scale > size))) return minus(decimalFormat(4, 'e').format(value));
-  const digits = scale > 0 ? 1 - Math.floor(Math.log10(scale / 3)) : 3 - Math.floor(Math.log10(Math.max(size, 1e-4)));
-  return minus(decimalFormat(Math.min(Math.max(digits, 0), 6)).format(value));
-}
-
+export { axisNumbers, count, number };
 /** A share as percent; signed where it is a gain or a loss. */
 export function percent(share, { signed = false } = {}) {
   if (!known(share)) return NONE;
@@ -39,20 +14,6 @@ export function percent(share, { signed = false } = {}) {
 
 /** Whether intervals hold clearly fewer labels than they promise. */
 export const isLow = (coverage, level) => known(coverage) && known(level) && coverage < level - 0.05;
-
-export const count = (value) => (known(value) ? decimalFormat(0).format(value) : NONE);
-
-/** Labels of an axis, with the decimals its steps need and a common suffix where values are large. */
-export function axisNumbers(splits, step) {
-  const largest = Math.max(...splits.map((one) => Math.abs(one ?? 0)));
-  if (largest >= 1e12 || (largest > 0 && largest < 1e-4)) {
-    return splits.map((one) => (one === null ? null : minus(decimalFormat(3, 'e').format(one))));
-  }
-  const [unit, suffix] = largest >= 1e9 ? [1e9, 'G'] : largest >= 1e6 ? [1e6, 'M'] : largest >= 1e5 ? [1e3, 'k'] : [1, ''];
-  let digits = 0; // those of the step: 2.5 has one
-  while (digits < 6 && Math.abs((step / unit) * 10 ** digits % 1) > 1e-6) digits += 1;
-  return splits.map((one) => (one === null ? null : minus(decimalFormat(digits).format(one / unit)) + suffix));
-}
 
 export const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? 'local time';
 

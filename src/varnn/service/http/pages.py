@@ -13,7 +13,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from varnn.report.inlined import ASSETS, SHARED
+
 FOLDER = Path(__file__).parents[1] / "dashboard"
+PATHS = (
+    *sorted(FOLDER.iterdir()),
+    *(ASSETS / name for name in SHARED),
+)  # some are of reports, too
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -71,7 +77,7 @@ class _File:
 
 
 # A table of what there is, not a folder to look into: no path of a request ever reaches the disk.
-_FILES = {path.name: _File.read(path) for path in sorted(FOLDER.iterdir()) if path.suffix in _TYPES}
+_FILES = {path.name: _File.read(path) for path in PATHS if path.suffix in _TYPES}
 
 
 def _page(name: str, path: str) -> Route:

@@ -1,5 +1,4 @@
-// Elements are made here and nowhere else, from text and never from markup: names of series and models come
-// from whoever sends data.
+// Elements are made here alone, of text and never of markup: names of series come from whoever sends data.
 
 /**
  * Make an element: h('a', {href: '#/', class: 'tag', onclick: f}, 'text', child).

@@ -1,4 +1,4 @@
-// Hands on a chart: drag to zoom, shift-drag or wheel to pan, pinch on glass, keys. Each ends in `move(min, max)`.
+// Hands on a chart: drag, shift-drag, wheel, pinch, keys. Each ends in `move(min, max)`.
 
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
