@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from varnn import Panel
-from varnn.cli._table import _step
 from varnn.data.sampling import sampling_step, seconds_per_row
+from varnn.data.understood import _step
 from varnn.errors import DataError
 from varnn.evaluation.backtesting import _rows_of_a_day
 from varnn.model.calendar import offered_cycles

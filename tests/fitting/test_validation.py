@@ -1,5 +1,7 @@
 """What validation rows decide after training, gone through some rows at a time."""
 
+import math
+import pickle
 import weakref
 from dataclasses import replace
 from typing import Any
@@ -15,6 +17,7 @@ from varnn.data.preparation import split_in_time
 from varnn.fitting import _validation, horizon, one_step
 from varnn.fitting._validation import Review
 from varnn.model import prediction
+from varnn.model.fitted import last_rows_of
 from varnn.model.intervals import CalibrationRows, ErrorScale
 from varnn.network.cell import Weights
 from varnn.network.scoring import score
@@ -158,3 +161,23 @@ def test_candidates_are_compared_by_the_error_on_rows() -> None:
     scores = score(fitted.architecture, first, *rows, fitted.window).predictions[0]
     error = np.mean(np.square(prepared.target - scores, dtype=np.float64)[fitted.window - 1 :])
     assert min(found.values()) == pytest.approx(error * fitted.pipeline.scaling.target_scale**2, rel=1e-5)
+
+
+def test_the_model_before_the_refit_is_kept_in_memory_alone() -> None:
+    """It has the validation error that the record has; files and pickles are without it."""
+    panel = random_panel([300, 200], missing=0.05)
+    model = VARNNRegressor(hidden_size=4, epochs=2, ensemble=1).fit(panel)
+    before = model.fitted_.before_refit
+    assert before is not None and before.training.refitted_on is None and before.before_refit is None
+    training, held_out = split_in_time(panel, 0.8, 0.2)
+    begun = replace(before, last_rows=last_rows_of(training, before.pipeline, before.reach))
+    errors = held_out.target - prediction.predict(begun, held_out, resume=True)
+    scored = ~np.isnan(errors)
+    scored[held_out.starts[:-1]] = False  # persistence is recorded beside it, and knows no label there
+    found = float(np.mean(errors[scored] ** 2))
+    assert math.isclose(found, model.fitted_.training.validation["model"], rel_tol=1e-6)
+    assert pickle.loads(pickle.dumps(model)).fitted_.before_refit is None
+    assert (
+        VARNNRegressor(hidden_size=4, epochs=1, ensemble=1, refit=False).fit(panel).fitted_.before_refit
+        is None
+    )

@@ -107,6 +107,12 @@ def test_what_is_said_holds_for_both_tests(low: float, high: float, p: float, sa
     assert ("chance may explain it" in words) == (low < 0 < high and p > 0.05)
 
 
+def test_a_model_that_diverged_is_told_in_words() -> None:
+    wild = Difference(change=8.28e21, low=0.5, high=9e21, p=0.0001, p_bootstrap=0.001)
+    words = comparison_page._difference_in_words(wild, "ours", "theirs")
+    assert "of ours is over 1,000 times that of theirs (between 50.0% above and over 1,000 times" in words
+
+
 def test_the_page_shows_spread_origins_and_protocol(rolled: Comparison) -> None:
     page = comparison_page.page(rolled, "house <1>").html()
     assert "house &lt;1&gt;: one step ahead" in page

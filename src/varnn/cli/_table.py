@@ -5,21 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from varnn.data.categories import Categories
 from varnn.data.files import STANDARD, TableFile, read_table
 from varnn.data.panel import Panel, from_columns
 from varnn.data.roles import NONE, Roles, guessed_roles
-from varnn.data.sampling import sampling_step
 from varnn.data.tables import Columns, Reading, columns_of
+from varnn.data.understood import Understood, understood
 from varnn.errors import DataError, RowError
 from varnn.model.fitted import Fitted
 from varnn.model.reading import as_fitted
 from varnn.streaming.closed_loop import without_labels
-
-_SHOWN = 6  # names of inputs in a summary
-_LOOKED_AT = 100_000  # rows the sampling step is read from
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,48 +35,20 @@ class Table:
 
     def facts(self) -> dict[str, Any]:
         """What was understood, as plain values."""
-        panel, roles = self.panel, self.roles
-        return {
-            "rows": len(panel),
-            "series": panel.n_series,
-            "target": panel.target_name if self.labelled else None,
-            "target_missing": _missing(panel.target) if self.labelled else None,
-            "time": ", ".join(roles.time) or None,
-            "step": _step(panel),
-            "first_time": _time_of(panel, np.min),
-            "last_time": _time_of(panel, np.max),
-            "series_column": roles.series,
-            "guessed": sorted(roles.guessed),
-            "inputs": list(panel.input_names),
-            "inputs_missing": _missing(panel.inputs),
-            "left_out": list(panel.ignored),
-            "notes": [note.text for note in panel.notes],
-        }
+        return self._understood().facts() | {"guessed": sorted(self.roles.guessed)}
 
     def in_words(self) -> str:
         """Say what was understood, so that a wrong guess is seen at once."""
-        facts, roles = self.facts(), self.roles
-        names = ", ".join(facts["inputs"][:_SHOWN]) + (", ..." if len(facts["inputs"]) > _SHOWN else "")
-        hints = {role: f"  (a guess; --{role} to change it)" for role in roles.guessed}
-        step = "" if facts["step"] is None else f", {facts['step']}"
-        span = "" if facts["first_time"] is None else f", {facts['first_time']} to {facts['last_time']}"
-        lines = {
-            "rows": f"{facts['rows']:,}, in {facts['series']:,} series",
-            "target": f"{facts['target']}, {facts['target_missing']:.1%} missing" if self.labelled else NONE,
-            "time": f"{facts['time'] or NONE}{step}{span}{hints.get('time', '')}",
-            "series": f"{roles.series or NONE}{hints.get('series', '')}",
-            "inputs": f"{len(facts['inputs'])}: {names}; {facts['inputs_missing']:.1%} missing"
-            if names
-            else NONE,
-        }
-        if facts["left_out"]:
-            more = ", ..." if len(facts["left_out"]) > _SHOWN else ""
-            lines["left out"] = f"{', '.join(facts['left_out'][:_SHOWN])}{more}"
-        said = [f"  {role:9}{line}" for role, line in lines.items()]
+        hints = {role: f"  (a guess; --{role} to change it)" for role in self.roles.guessed}
+        said = [f"  {role:9}{line}" for role, line in self._understood().lines(hints).items()]
         noted = [
             f"  {'note:' if not note.is_doubt else 'look:'}    {note.text}." for note in self.panel.notes
         ]
         return "\n".join([f"{self.name}:", *said, *noted])
+
+    def _understood(self) -> Understood:
+        found = understood(self.panel, labelled=self.labelled)
+        return found._replace(time=", ".join(self.roles.time) or None, series_column=self.roles.series)
 
 
 def read(
@@ -142,38 +110,3 @@ def _placed(error: RowError, file: TableFile, roles: Roles) -> DataError:
     if "time" in roles.guessed:
         said += f" (The time {', '.join(roles.time)!r} was guessed; --time names another column.)"
     return DataError(said)
-
-
-def _missing(values: npt.NDArray[Any]) -> float:
-    return float(np.isnan(values).mean()) if values.size else 0.0
-
-
-def _step(panel: Panel) -> str | None:
-    """Say how far apart rows are in time, as the first rows of the first series show it."""
-    if panel.time is None:
-        return None
-    times = panel.time[: min(int(panel.lengths[0]), _LOOKED_AT)]
-    usual = sampling_step(times)
-    if usual is None:
-        return None
-    shown = in_units(usual)
-    return f"every {shown}" if (np.diff(times) == usual).all() else f"about every {shown}, uneven"
-
-
-def _time_of(panel: Panel, which: Any) -> str | None:
-    """Write the first or the last time of all rows."""
-    if panel.time is None:
-        return None
-    if panel.time.dtype.kind != "M":
-        return f"{which(panel.time):g}"
-    return str(which(panel.time).astype("datetime64[s]")).replace("T", " ").removesuffix(":00")
-
-
-def in_units(step: Any) -> str:
-    """Write a time span in its largest whole unit: 600 s is 10 min; a mere number as it is."""
-    if not isinstance(step, np.timedelta64):
-        return f"{step:g}"
-    microseconds = int(step.astype("timedelta64[us]").astype(np.int64))
-    units = {"d": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
-    unit = next(name for name, size in units.items() if microseconds % size == 0)
-    return f"{microseconds // units[unit]:,} {unit}"

@@ -180,7 +180,7 @@ def predict(
 
 def _start_in_words(fitted: "Fitted", panel: "Panel", counts: "IntArray", resume: bool | None) -> str:
     """Say from which training rows predictions start, and what starts from nothing that need not."""
-    from varnn.cli._table import in_units
+    from varnn.data.understood import in_units
     from varnn.model.warm_start import gap_before
 
     cold = [name for name, count in zip(panel.ids, counts, strict=True) if not count]

@@ -11,6 +11,7 @@ from varnn.evaluation.comparison import (
     one_step_scorer,
     predict_scored_rows,
 )
+from varnn.evaluation.importance import Importance, importance
 from varnn.evaluation.protocols import PAPER_WINDOW, Parts, ProtocolName, checked, cut, rolling
 from varnn.evaluation.scores import Comparison, Score
 
@@ -19,6 +20,7 @@ __all__ = [
     "PAPER_WINDOW",
     "Backtest",
     "Comparison",
+    "Importance",
     "Model",
     "Parts",
     "ProtocolName",
@@ -28,6 +30,7 @@ __all__ = [
     "checked",
     "compare",
     "cut",
+    "importance",
     "make_model",
     "metrics",
     "one_step_scorer",

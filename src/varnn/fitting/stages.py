@@ -211,7 +211,7 @@ class _Stages:
         if refit:
             try:
                 again = self.next_report()
-                fitted = refit_task(
+                refitted = refit_task(
                     task,
                     fitted,
                     rows,
@@ -221,7 +221,11 @@ class _Stages:
                     stop=self.stop,
                     trainer=self.trainer,
                 )
-                fitted = replace(fitted, training=replace(record, refitted_on=len(rows)))
+                fitted = replace(
+                    refitted,
+                    training=replace(record, refitted_on=len(rows)),
+                    before_refit=replace(fitted, last_rows={}),
+                )
             except KeyboardInterrupt:
                 self.stop.set()
                 self.left_out.append("not trained again on all rows")

@@ -70,6 +70,10 @@ class Fitted:
         Last training rows of each series.
     training : TrainingRecord
         How the training went.
+    before_refit : Fitted or None, default=None
+        The model as it was chosen, before it was trained again on all rows: the one that validation rows can
+        still tell something of. It keeps no last rows, and lives in memory alone: files and pickles are
+        without it.
     """
 
     architecture: Architecture
@@ -90,6 +94,10 @@ class Fitted:
     categories: Categories = field(default_factory=dict)
     last_rows: dict[str, LastRows] = field(default_factory=dict)
     training: TrainingRecord = field(default_factory=TrainingRecord)
+    before_refit: "Fitted | None" = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "before_refit": None}
 
     @property
     def n_members(self) -> int:

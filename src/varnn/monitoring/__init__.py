@@ -3,7 +3,18 @@
 from varnn.monitoring.diagnosis import Diagnosis
 from varnn.monitoring.diagnostics import diagnose, diagnose_trace
 from varnn.monitoring.event import Event
+from varnn.monitoring.failures import Failures, failures
 from varnn.monitoring.monitor import Monitor, detect
 from varnn.monitoring.trace import PredictionTrace
 
-__all__ = ["Diagnosis", "Event", "Monitor", "PredictionTrace", "detect", "diagnose", "diagnose_trace"]
+__all__ = [
+    "Diagnosis",
+    "Event",
+    "Failures",
+    "Monitor",
+    "PredictionTrace",
+    "detect",
+    "diagnose",
+    "diagnose_trace",
+    "failures",
+]

@@ -8,6 +8,7 @@ from collections import Counter
 
 import numpy as np
 
+from varnn.data.in_words import figure, times
 from varnn.monitoring.diagnosis import Diagnosis
 
 _NOTABLE = 0.05  # a correlation below it explains less than a quarter of a percent of the squared error
@@ -104,8 +105,8 @@ def _bias(diagnosis: Diagnosis) -> list[str]:
         return []
     side = "low" if bias > 0 else "high"
     return [
-        f"Predictions are too {side} by {abs(diagnosis.mean):.3g} on average "
-        f"({abs(bias):.2g} standard deviations)."
+        f"Predictions are too {side} by {figure(abs(diagnosis.mean), 3)} on average "
+        f"({figure(abs(bias), 2)} standard deviations)."
     ]
 
 
@@ -132,7 +133,7 @@ def _hours(diagnosis: Diagnosis) -> list[str]:
     usual, worst = float(np.nanmedian(errors)), int(np.nanargmax(errors))
     if errors[worst] > 1.5 * usual > 0:
         said.append(
-            f"Errors are largest in the hour from {worst}:00: {errors[worst] / usual:.1f} times those of the "
+            f"Errors are largest in the hour from {worst}:00: {times(errors[worst] / usual)} those of the "
             "median hour."
         )
     bias = np.where(full, hours.bias - diagnosis.mean, 0.0)  # beyond the bias of all hours
@@ -141,7 +142,7 @@ def _hours(diagnosis: Diagnosis) -> list[str]:
         side = "lower" if bias[most] > 0 else "higher"
         said.append(
             f"In the hour from {most}:00 predictions are {side} than at other hours, "
-            f"by {abs(bias[most]):.3g} against the labels."
+            f"by {figure(abs(bias[most]), 3)} against the labels."
         )
     if hours.coverage is not None and not np.isnan(hours.coverage[full]).all():
         covered = np.where(full, hours.coverage, np.nan)
@@ -159,7 +160,7 @@ def _tails(diagnosis: Diagnosis) -> list[str]:
     if diagnosis.worst_share < _HEAVY_SHARE or diagnosis.n_known < 500:
         return []
     return [
-        f"Tails are heavy (tail index {diagnosis.tail_index:.1f}): one row in a hundred makes up "
+        f"Tails are heavy (tail index {figure(diagnosis.tail_index, 2)}): one row in a hundred makes up "
         f"{100 * diagnosis.worst_share:.0f} % of the squared error."
     ]
 

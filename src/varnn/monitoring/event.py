@@ -2,6 +2,8 @@
 
 from typing import Literal, NamedTuple
 
+from varnn.data.in_words import figure
+
 Kind = Literal["level shift", "variance change", "coverage lost"]
 
 
@@ -38,8 +40,8 @@ class Event(NamedTuple):
 
     def __str__(self) -> str:
         what = {
-            "level shift": f"level shift of {self.size:+.3g}",
-            "variance change": f"variance change: spread times {self.size:.3g}",
+            "level shift": f"level shift of {figure(self.size, 3, signed=True)}",
+            "variance change": f"variance change: spread times {figure(self.size, 3)}",
             "coverage lost": f"coverage lost: {100 * self.size:+.0f} points",
         }[self.kind]
         return f"{what} in series {self.series}, noticed at row {self.row}, begun about row {self.began}"

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._version import VERSION
+from varnn.data.in_words import figure
 from varnn.data.leaks import advice
 from varnn.data.rules import shown
 from varnn.model.experts import LINEAR, PERSISTENCE, SEASONAL_PERSISTENCE
@@ -111,7 +112,7 @@ def _training(record: TrainingRecord) -> list[str]:
         lines.append(f"Training was cut short {record.interrupted}.")
     if record.validation:
         listed = ", ".join(
-            f"{said} {math.sqrt(record.validation[name]):.4g}"
+            f"{said} {figure(math.sqrt(record.validation[name]))}"
             for name, said in _LABELS.items()
             if name in record.validation
         )
@@ -154,7 +155,7 @@ def _limits(fitted: Fitted, horizon: int) -> str:
     ]
     if fitted.pipeline.linear is not None:
         low, high = fitted.pipeline.linear.low, fitted.pipeline.linear.high
-        limits.append(f"labels it was trained on range from {low:.4g} to {high:.4g}")
+        limits.append(f"labels it was trained on range from {figure(low)} to {figure(high)}")
     if fitted.positive:
         limits.append("predictions are never below zero, unless a label of the series was")
     return "Limits: " + "; ".join(limits) + "."

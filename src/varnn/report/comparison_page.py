@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn import baselines
+from varnn.data.in_words import beside, change, figure, percent
 from varnn.data.leaks import advice
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.metrics import METRICS, of_intervals
@@ -50,7 +51,8 @@ def in_words(comparison: Comparison) -> str:
     rows = comparison.rows()
     names = [str(row["model"]) for row in rows]
     skill = np.mean([score.skill for score in comparison.of(names[0])])
-    figures = f"RMSE {np.mean(rows[0]['rmse_by_seed']):.4g}, skill over persistence {skill:.1%}."
+    error = figure(np.mean(rows[0]["rmse_by_seed"]))
+    figures = f"RMSE {error}, skill over persistence {percent(float(skill))}."
     said = f"{names[0]} is best: {figures}"
     theirs = [name for name in names if name in baselines.NAMES]
     ours = [name for name in names if name not in theirs]
@@ -172,15 +174,16 @@ def _line(comparison: Comparison, row: dict[str, Any], best: str) -> dict[str, s
         measured[f"{_title(metric)}{about}"] = _written(metric, row[metric])
         if metric == "skill" and several_origins:
             skills = row["skill_by_origin"]
-            measured["by origin"] = f"{min(skills):.0%} to {max(skills):.0%}"
+            measured["by origin"] = f"{percent(min(skills), 0)} to {percent(max(skills), 0)}"
     return {
         "model": name + (f" ({row['seeds']} seeds)" if several_seeds else ""),
         **measured,
-        "median series": f"{row['median_series_mse'] ** 0.5:.4g}" if comparison.n_series > 1 else "",
-        "vs best": "" if found is None else f"{found.change:+.1%}",
+        "median series": figure(row["median_series_mse"] ** 0.5) if comparison.n_series > 1 else "",
+        "vs best": "" if found is None else change(found.change),
         "p (DM)": "" if found is None else _p(found.p),
         "p (boot)": "" if found is None else _p(found.p_bootstrap),
-        "scaled MSE": f"{row['scaled_mse']:.3g}" + (f" ± {row['spread']:.1g}" if several_seeds else ""),
+        "scaled MSE": figure(row["scaled_mse"], 3)
+        + (f" ± {figure(row['spread'], 1)}" if several_seeds else ""),
         "fit": f"{row['seconds']:.1f} s",
     }
 
@@ -195,7 +198,7 @@ def _percent(level: float) -> str:
 
 def _written(metric: str, value: float | None) -> str:
     """Write the value of a metric; a dash where there is none."""
-    return "-" if value is None else f"{value:.1%}" if metric in SHARES else f"{value:.4g}"
+    return "-" if value is None else percent(value) if metric in SHARES else figure(value)
 
 
 def _metrics_in_words(comparison: Comparison) -> str:
@@ -215,12 +218,10 @@ def _metrics_in_words(comparison: Comparison) -> str:
 
 
 def _difference_in_words(found: Difference, first: str, second: str) -> str:
-    low, high = sorted(abs(one) for one in (found.low, found.high))
-    interval = (
-        f"between {low:.1%} and {high:.1%}"
-        if found.low * found.high > 0
-        else f"between {abs(found.low):.1%} below and {abs(found.high):.1%} above"
-    )
+    interval = f"between {beside(found.low)} and {beside(found.high)}"
+    if found.low * found.high > 0 and max(abs(found.low), abs(found.high)) < 10:
+        low, high = sorted(abs(one) for one in (found.low, found.high))
+        interval = f"between {percent(low)} and {percent(high)}"
     # The two tests need not agree; what is said must hold for both.
     by_interval, by_test = found.low * found.high > 0, found.p < 0.05
     doubt = {
@@ -230,8 +231,8 @@ def _difference_in_words(found: Difference, first: str, second: str) -> str:
         (False, False): ": chance may explain it",
     }[by_interval, by_test]
     return (
-        f"The squared error of {first} is {abs(found.change):.1%} {'below' if found.change < 0 else 'above'} "
-        f"that of {second} ({interval} with 95 % confidence; Diebold-Mariano p {_p(found.p, equals=True)}, "
+        f"The squared error of {first} is {beside(found.change)} that of "
+        f"{second} ({interval} with 95 % confidence; Diebold-Mariano p {_p(found.p, equals=True)}, "
         f"paired bootstrap p {_p(found.p_bootstrap, equals=True)}{doubt})."
     )
 
@@ -259,7 +260,7 @@ def _protocol_in_words(comparison: Comparison) -> str:
 
 def _add_origins(report: Report, comparison: Comparison, rows: Sequence[dict[str, Any]]) -> None:
     columns = ["model", *(f"{number}" for number in range(1, len(comparison.cuts) + 1))]
-    lines = [[str(row["model"]), *(f"{value:.4g}" for value in row["rmse_by_origin"])] for row in rows]
+    lines = [[str(row["model"]), *(figure(value) for value in row["rmse_by_origin"])] for row in rows]
     blocks = ", ".join(f"{len(one.test):,}" for one in comparison.cuts)
     note = f"RMSE on the {blocks} rows after each origin, in time order; means over seeds."
     report.add_table("Origin by origin", columns, lines, note=note, strong=0)

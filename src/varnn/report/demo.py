@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from varnn import evaluation
+from varnn.data.in_words import beside, percent
 from varnn.datasets.synthetic import Synthetic
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation import metrics
@@ -63,7 +64,7 @@ def run(
             _TITLES.get(line["model"], line["model"]),
             f"{line['rmse']:.3f}",
             f"{line['mae']:.3f}",
-            f"{line['skill']:.1%}",
+            percent(line["skill"]),
             f"{line['rmse'] ** 2 / best_mse:.2f}",
             f"{line['seconds']:.1f} s",
         ]
@@ -74,7 +75,7 @@ def run(
             "best possible",
             f"{best['rmse']:.3f}",
             f"{best['mae']:.3f}",
-            f"{metrics.skill(truth, ideal, comparison.of('persistence')[0].predictions):.1%}",
+            percent(metrics.skill(truth, ideal, comparison.of("persistence")[0].predictions)),
             "1.00",
             "",
         ]
@@ -92,10 +93,9 @@ def _in_words(comparison: evaluation.Comparison) -> str:
     change, p = comparison.against(NAME, "arx-lr")
     shown = "< 0.001" if p < 0.001 else f"= {p:.2g}"
     naive, _ = comparison.against(NAME, "persistence")
-    verdict = f"{abs(change):.0%} {'below' if change < 0 else 'above'}"
     return (
-        f"{NAME}'s mean squared error is {verdict} linear ARX's (Diebold-Mariano p {shown}) "
-        f"and {abs(naive):.0%} {'below' if naive < 0 else 'above'} persistence's."
+        f"{NAME}'s mean squared error is {beside(change, 0)} linear ARX's (Diebold-Mariano p {shown}) "
+        f"and {beside(naive, 0)} persistence's."
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varnn.data.in_words import change, figure
 from varnn.estimator.details import flattened
 from varnn.report.figures import COLOURS, INK, legend_above, new_figure
 from varnn.report.page import Report
@@ -127,11 +128,11 @@ def _test_rows(verdict: Verdict) -> list[list[str]]:
     rows = []
     for name, errors in verdict.errors.items():
         mean = float(np.mean(errors))
-        change = "" if name == "default" else f"{mean / default - 1:+.1%}" if default > 0 else "-"
+        differs = "" if name == "default" else change(mean / default - 1) if default > 0 else "-"
         if name == "tuned" and verdict.test is not None:
-            change += f" (p = {max(verdict.test.p, verdict.test.p_bootstrap):.2g})"
-        each = ", ".join(f"{one**0.5:.4g}" for one in errors) if len(errors) > 1 else ""
-        rows.append([name, f"{mean**0.5:.4g}", each, change])
+            differs += f" (p = {max(verdict.test.p, verdict.test.p_bootstrap):.2g})"
+        each = ", ".join(figure(one**0.5) for one in errors) if len(errors) > 1 else ""
+        rows.append([name, figure(mean**0.5), each, differs])
     return rows
 
 

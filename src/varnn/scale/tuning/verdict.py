@@ -16,6 +16,8 @@ import numpy as np
 
 from varnn import baselines
 from varnn._types import DoubleArray
+from varnn.data.in_words import beside as relative
+from varnn.data.in_words import change
 from varnn.evaluation.comparison import predict_scored_rows
 from varnn.evaluation.protocols import Parts
 from varnn.evaluation.significance import Difference, difference
@@ -96,10 +98,9 @@ class Verdict:
                 return "The default is kept: nothing else was tried."
             return f"The default is kept: none of {others} trials was better on the validation rows."
         found, seeds = self.test, len(self.errors["tuned"])
-        side = "below" if found.change < 0 else "above"
         numbers = (
             f"On {self.rows:,} test rows that no choice has seen, its squared error is "
-            f"{abs(found.change):.1%} {side} the default's ({found.low:+.1%} to {found.high:+.1%} with 95 % "
+            f"{relative(found.change)} the default's ({change(found.low)} to {change(found.high)} with 95 % "
             f"confidence, {_seeds(seeds)}; Diebold-Mariano p = {_p(found.p)}, "
             f"paired bootstrap p = {_p(found.p_bootstrap)})"
         )
