@@ -2,6 +2,9 @@
 
 import subprocess
 import sys
+from pathlib import Path
+
+import numpy as np
 
 import varnn
 
@@ -28,11 +31,38 @@ def test_the_command_shows_its_help_without_the_heavy_parts() -> None:
     assert run(code).split("\n")[:2] == ["0", "[]"]
 
 
-def test_a_stream_needs_neither_torch_nor_scikit_learn() -> None:
-    loaded = run(
-        "import sys; from varnn import Stream, Panel; print({'torch', 'sklearn'} & set(sys.modules))"
+OPTIONAL = ("sklearn", "scipy", "pandas", "torch", "joblib", "matplotlib", "numba", "pyarrow", "polars")
+
+
+def test_the_estimator_is_imported_without_scikit_learn() -> None:
+    code = "import sys; from varnn import Panel, Stream, VARNNRegressor, load"
+    assert run(f"{code}; print({{*{OPTIONAL}}} & set(sys.modules))").strip() == "set()"
+
+
+def test_a_model_is_loaded_predicts_and_streams_where_none_of_these_is_installed(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    y = X[:, 0].cumsum()
+    model = varnn.VARNNRegressor(epochs=1, hidden_size=4, ensemble=1, horizon=2).fit(X, y)
+    model.save(tmp_path / "house.varnn")
+    np.save(tmp_path / "rows.npy", np.column_stack([X, y]))
+    absent = (*OPTIONAL, "orjson", "threadpoolctl", "cloudpickle", "typer", "rich")
+    rows = (
+        f"import sys; sys.modules |= dict.fromkeys({absent})\n"
+        f"import numpy, varnn; rows = numpy.load({str(tmp_path / 'rows.npy')!r})\n"
+        "X, y = rows[:, :2], rows[:, 2]\n"
     )
-    assert loaded.strip() == "set()"
+    steps = (
+        f"model = varnn.load({str(tmp_path / 'house.varnn')!r})\n"
+        "batch = model.predict(X, y, interval=0.9)[0]; model.score(X, y); model.forecast(); repr(model)\n"
+        "live = model.stream()\n"
+        "for x, label, expected in zip(X, y, batch):\n"
+        "    assert abs(live.predict(x) - expected) < 1e-4 * max(1, abs(expected)); live.observe(label)\n"
+        "try: varnn.VARNNRegressor().predict(X)\n"
+        "except varnn.errors.NotFittedError: pass\n"
+        "try: model.fit(X, y)\n"
+        "except varnn.errors.MissingExtraError as error: print(error)"
+    )
+    assert "training needs the package 'torch'" in run(rows + steps)
 
 
 def test_a_stream_and_its_service_start_without_scipys_statistics() -> None:

@@ -7,6 +7,8 @@
     │   └── RowError                     one row is at fault, which a file's reader knows by its line
     ├── ConfigError      (ValueError)    a setting is out of range, or two of them contradict
     ├── TrainingError    (RuntimeError)  training could not go on, as of a loss that is not finite
+    ├── NotFittedError   (ValueError, AttributeError)  a model is asked for what only a fitted one has; also
+    │                                    scikit-learn's error of that name, wherever that is loaded
     ├── ModelFileError   (ValueError)    a .varnn file or a snapshot is damaged, foreign or too new
     ├── OutputError      (OSError)       a file cannot be written
     ├── ThreadError      (RuntimeError)  two threads use one stream at the same time
@@ -81,6 +83,36 @@ class ConfigError(VarnnError, ValueError):
 
 class TrainingError(VarnnError, RuntimeError):
     """Training could not go on."""
+
+
+class NotFittedError(VarnnError, ValueError, AttributeError):
+    """A model is asked for what only a fitted one has.
+
+    It is an instance of scikit-learn's ``NotFittedError`` too, if that is loaded: who catches that has it.
+
+    Examples
+    --------
+    >>> from sklearn.exceptions import NotFittedError as Theirs
+    >>> isinstance(NotFittedError("Call fit first."), Theirs)
+    True
+    """
+
+    def __new__(cls, *arguments: object) -> "NotFittedError":
+        """Make an error that is scikit-learn's too, where there is one."""
+        theirs = getattr(sys.modules.get("sklearn.exceptions"), "NotFittedError", None)
+        return super().__new__(cls if theirs is None else _also(theirs), *arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be copied by the name that is there in every process, with scikit-learn or without."""
+        return NotFittedError, self.args
+
+
+def _also(theirs: type[Exception]) -> type[NotFittedError]:
+    """The error of both libraries, made once."""
+    for one in NotFittedError.__subclasses__():
+        if issubclass(one, theirs):
+            return one
+    return type("NotFittedError", (NotFittedError, theirs), {"__module__": NotFittedError.__module__})
 
 
 class ModelFileError(VarnnError, ValueError):

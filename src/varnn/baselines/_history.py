@@ -8,12 +8,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import NotFittedError
 
 from varnn._types import FloatArray
 from varnn.data.panel import Panel
 from varnn.data.preparation import LIMIT, Scaling, fill_gaps
-from varnn.errors import DataError
+from varnn.errors import DataError, NotFittedError
 
 Precision = type[np.float32] | type[np.float64]
 T = TypeVar("T")

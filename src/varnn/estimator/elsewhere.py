@@ -2,12 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
-from sklearn.base import clone
-
 from varnn.data.panel import Panel
 from varnn.estimator import warm_up
 from varnn.estimator._fit import fit_rows
 from varnn.estimator._settings import check_settings, plain_settings
+from varnn.estimator.contract import unfitted
 from varnn.estimator.details import Details
 from varnn.estimator.input import take_names
 from varnn.estimator.regressor import VARNNRegressor
@@ -38,7 +37,7 @@ def compile_ahead(regressor: VARNNRegressor) -> None:
 
 def fitted_by(trainer: "Trainer | None", regressor: VARNNRegressor, panel: Panel) -> VARNNRegressor:
     """What :meth:`VARNNRegressor.fit` gives, of a copy whose members another than `train_members` trains."""
-    model, draft = clone(regressor), clone(regressor)
+    model, draft = unfitted(regressor), unfitted(regressor)
     how: dict[str, Any] = {"validation": None, "on_epoch": None, "stop": None, "trainer": trainer}
     model.fitted_, model.forecaster_ = fit_rows(draft, panel, None, None, **how)
     model.history_ = model.fitted_.training.history

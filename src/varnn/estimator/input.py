@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_array, check_random_state, column_or_1d
-from sklearn.utils.validation import validate_data
 
 from varnn._types import FloatArray
 from varnn.data.categories import source_columns
@@ -17,6 +15,7 @@ from varnn.data.panel import Panel, default_names, from_columns
 from varnn.data.preparation import split_in_time
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError
+from varnn.estimator._checks import checked_inputs, checked_labels
 from varnn.estimator._settings import check_settings
 
 logger = logging.getLogger(__name__)
@@ -25,13 +24,6 @@ FEW = 20  # labels: with fewer, what a fit gives means little
 
 _A_TIME = "Drop it, or say that it is the time of the rows: Panel.from_frame(frame, target=..., time=...)."
 RowSeries = Sequence[object] | npt.NDArray[Any] | None  # the series of each row; None: there is one
-
-
-_LONGEST = 400  # characters of what scikit-learn says, which may show a whole array
-
-
-class _NotNumbersError(DataError, TypeError):
-    """Cells that are no numbers at all, for which scikit-learn's contract has a TypeError."""
 
 
 def panel_of(
@@ -102,18 +94,7 @@ def panel_from(
     if table is not None:
         labels = np.full(len(table), np.nan) if y is None else _labels(y, len(table))
         return _with_labels(estimator, table, labels, series, fitting=fitting, target_name=target_name)
-    try:
-        checked = validate_data(
-            estimator,
-            unmasked(X),
-            reset=fitting,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan",
-        )
-    except TypeError as error:
-        raise _NotNumbersError(str(error)) from None
-    except (ValueError, OverflowError) as error:
-        raise DataError(" ".join(str(error).split())[:_LONGEST]) from None
+    checked = checked_inputs(estimator, X, fitting=fitting)
     names = getattr(estimator, "feature_names_in_", None)
     return Panel.from_arrays(
         checked,
@@ -189,15 +170,7 @@ def _with_labels(
 
 def _labels(y: Any, n_rows: int | None = None) -> FloatArray:
     """Read labels as scikit-learn does: a column is flattened, infinity is refused, NaN is missing."""
-    try:
-        if np.asarray(y).dtype.kind in "mM":
-            raise ValueError("y must hold numbers only; it holds dates, dtype datetime64 or timedelta64.")
-        labels = check_array(
-            unmasked(y), ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
-        )
-        flat: FloatArray = column_or_1d(labels, warn=True)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise DataError(str(error).partition("\n")[0]) from None
+    flat = checked_labels(y)
     if n_rows is not None and len(flat) != n_rows:
         raise DataError(f"X and y must have the same number of rows; got {n_rows} and {len(flat)}.")
     return flat
@@ -313,7 +286,8 @@ def seed_of(random_state: int | np.random.RandomState | None) -> int:
     """A seed, drawn from a generator where one is given."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    generator = np.random if random_state is None else random_state  # None: as scikit-learn has it
+    return int(generator.randint(2**31 - 1))
 
 
 def in_order(X: Any, panel: Panel, values: npt.NDArray[Any]) -> npt.NDArray[Any]:

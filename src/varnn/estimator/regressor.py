@@ -7,13 +7,10 @@ from copy import copy
 from dataclasses import fields
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted
 
 from varnn._types import FloatArray
 from varnn.data.files import write_atomically
@@ -24,8 +21,10 @@ from varnn.estimator import _forecast, _frames, defaults
 from varnn.estimator._fit import fit_rows
 from varnn.estimator._forecast import Method
 from varnn.estimator._settings import checked_details, plain_settings, with_details
+from varnn.estimator.contract import Regressor, check_is_fitted
 from varnn.estimator.details import NAMES, Details, pointing_to_details, published
 from varnn.estimator.input import RowSeries, in_order, panel_of, row_weights, take_names
+from varnn.estimator.r_squared import r_squared
 from varnn.model.expert_weights import ExpertWeights, expert_weights
 from varnn.model.forecast import Forecast
 from varnn.model.intervals import Interval
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from varnn.monitoring import Diagnosis
 
 
-class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class VARNNRegressor(Regressor):
     """One-step regression whose own recent errors are a learned memory.
 
     At row t the model sees the inputs x_t, and inputs and labels of the rows before it: it predicts them
@@ -196,11 +195,11 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     def set_params(self, **params: Any) -> VARNNRegressor:
         """Set parameters by name, as scikit-learn does; ``details__patience`` is a field of the details."""
-        return cast(VARNNRegressor, super().set_params(**with_details(params, self.get_params())))
+        return super().set_params(**with_details(params, self.get_params()))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, and those of the details as ``details__patience``."""
-        params: dict[str, Any] = super().get_params(deep=False)
+        params = super().get_params(deep=False)
         if deep and isinstance(self.details, Details | None):
             params |= {f"details__{name}": one for name, one in self._details.get_params().items()}
         return params
@@ -325,7 +324,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         >>> model.predict_frame(house, interval=0.9).columns
         ['load', 'prediction', 'lower_90', 'upper_90']
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         return _frames.predict_frame(self, frame, time=time, series=series, interval=interval, resume=resume)
 
     def forecast(
@@ -403,7 +402,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         weights = row_weights(sample_weight, len(panel))
         weights = None if weights is None else weights[panel.rows][known]
         predictions = predict(self.fitted_, panel, resume=resume)
-        return float(r2_score(panel.target[known], predictions[known], sample_weight=weights))
+        return r_squared(panel.target[known], predictions[known], weights)
 
     def innovations(
         self, X: Any, y: Any = None, *, series: RowSeries = None, resume: bool | None = None
@@ -443,12 +442,12 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         resume : bool, str or sequence of str, default=False
             Start from the last training rows; True where the model keeps as many series, else their names.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         return Stream(self, n_series, resume=resume)
 
     def save(self, path: str | Path) -> None:
         """Write one ``.varnn`` file; :func:`varnn.load` reads it, with or without torch installed."""
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         settings = plain_settings(self.get_params(deep=False))
         model_file.write(path, self.fitted_, settings, self.forecaster_)
 
@@ -468,7 +467,7 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
         >>> [one.name for one in model.to_onnx().graph.input]
         ['x', 'y_previous', 'memory', 'expected', 'activation']
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         settings = plain_settings(self.get_params(deep=False))
         found = step(self.fitted_, card.card(self.fitted_, settings))
         if path is not None:
@@ -491,10 +490,5 @@ class VARNNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     def _panel(self, X: Any, y: Any, series: RowSeries = None) -> Panel:
         """The rows to predict, of a model that is fitted."""
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         return panel_of(self, X, y, series, fitting=False, target_name=self.fitted_.target_name)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags

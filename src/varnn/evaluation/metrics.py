@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from varnn._types import DoubleArray
 from varnn.errors import ConfigError, DataError, nearest
+from varnn.estimator.r_squared import r_squared
 
 ARGUMENTS: dict[str, str] = {
     "truth": "labels, NaN where they are not known",
@@ -235,12 +236,7 @@ def r2(truth: npt.ArrayLike, prediction: npt.ArrayLike) -> float:
     0.5
     """
     labels, predictions = _known(truth, prediction)
-    if len(labels) < 2:
-        return float("nan")
-    error, variance = mse(labels, predictions), mse(labels, labels.mean())
-    if variance == 0:
-        return 1.0 if error == 0 else 0.0
-    return 1 - error / variance
+    return r_squared(labels, predictions)
 
 
 @metric

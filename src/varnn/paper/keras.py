@@ -8,13 +8,13 @@ float32 on two of them), so it runs on all three; its oracle is `varnn.network.c
 from typing import Any, cast
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from varnn._types import FloatArray
 from varnn.data.panel import Panel
 from varnn.data.preparation import Scale
 from varnn.data.windows import rows_of, training_ends
 from varnn.errors import ConfigError, DataError, MissingExtraError, require
+from varnn.estimator.contract import check_is_fitted
 from varnn.estimator.input import keep_names
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.model.fitted import Fitted, last_rows_of
@@ -197,7 +197,7 @@ def from_regressor(model: VARNNRegressor) -> VARNN:
     >>> from_regressor(model)(window).shape == label.shape
     True
     """
-    check_is_fitted(model, "fitted_")
+    check_is_fitted(model)
     fitted, cell = model.fitted_, model.fitted_.architecture
     alone = fitted.pipeline.takes_rows_as_they_are and fitted.experts is None and fitted.n_members == 1
     if not alone or cell.residual != "projected" or cell.horizon != 1:

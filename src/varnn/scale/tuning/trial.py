@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from varnn._types import DoubleArray
+from varnn.estimator.contract import unfitted
 from varnn.estimator.input import seed_of
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.comparison import predict_scored_rows
@@ -158,7 +158,7 @@ def run_job(job: TrialJob | FinalJob | TestJob, common: Common) -> Any:
 
 def changed(model: VARNNRegressor, settings: Mapping[str, Any]) -> VARNNRegressor:
     """A model like another, not fitted, with some settings of its own."""
-    found: VARNNRegressor = clone(model).set_params(**settings, verbose=0)
+    found: VARNNRegressor = unfitted(model).set_params(**settings, verbose=0)
     return found
 
 

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.utils.validation import check_is_fitted
 
 from varnn.data.panel import Panel
 from varnn.data.preparation import split_in_time
 from varnn.data.rules import Rule, number, optional, shown, whole
 from varnn.errors import ConfigError, require
+from varnn.estimator.contract import Regressor, check_is_fitted, unfitted
 from varnn.estimator.input import RowSeries, check_parameters, latest_rows, panel_of, seed_of, take_names
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.model.forecast.rows import refuse_too_far
@@ -48,7 +47,7 @@ _RULES: dict[str, Rule] = {
 _NO_PART = ("verbose", "device", "details", "random_state", "details__engine")  # in what a study is of
 
 
-class VARNNTuner(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class VARNNTuner(Regressor):
     """Search for settings of a regressor, and keep them only if they are better by more than chance.
 
     The rows given to ``fit`` are cut in time. The last part is set aside for the verdict; the rest is cut at
@@ -169,7 +168,7 @@ class VARNNTuner(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         if self.cluster is not None:
             require("ray", extra="ray", purpose="tuning on a cluster")
         report = on_step or (lambda _: None)
-        model = clone(self.model) if self.model is not None else VARNNRegressor()
+        model = unfitted(self.model) if self.model is not None else VARNNRegressor()
         check_parameters(model)  # of which trials do not use all
         model.set_params(random_state=seed_of(model.random_state))  # one for all trials
         space = Space(model, self.space)
@@ -199,7 +198,7 @@ class VARNNTuner(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         finally:
             study.close()
         report(Step("refit", 0.0, 1.0, "the model on all rows"))
-        fitted = clone(model).set_params(**taken)
+        fitted = unfitted(model).set_params(**taken)
         fitted.fit(
             panel, on_epoch=lambda line: report(Step("refit", line["progress"], 1.0, "the model on all rows"))
         )
@@ -231,7 +230,7 @@ class VARNNTuner(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         self._best().save(path)
 
     def _best(self) -> VARNNRegressor:
-        check_is_fitted(self, "best_")
+        check_is_fitted(self)
         best: VARNNRegressor = self.best_
         return best
 
@@ -281,10 +280,8 @@ class VARNNTuner(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit
             failed=failed[-1] if failed else "",
         )
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "best_")
 
 
 def _refuse_too_far(panel: Panel, model: VARNNRegressor) -> None:
