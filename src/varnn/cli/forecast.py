@@ -29,7 +29,6 @@ from varnn.cli._options import (
 if TYPE_CHECKING:
     from varnn.data.panel import Panel
     from varnn.evaluation.backtesting import Backtest
-    from varnn.model.forecast import Forecast
 
 _HORIZON = 24
 _TARGETS = 4_500_000  # rows times steps that are looked at in a backtest: the latest
@@ -84,7 +83,7 @@ def forecast(
     from varnn.cli import _packages, _table
     from varnn.cli._interrupt import INTERRUPTED, fit_or_cut_short
     from varnn.cli.terminal import console
-    from varnn.data.files import STANDARD, check_writable
+    from varnn.data.files import STANDARD, check_writable, table_writer
     from varnn.errors import ConfigError
     from varnn.estimator.details import Details
     from varnn.estimator.input import latest_rows
@@ -175,7 +174,8 @@ def forecast(
         how = replace(how, categories=model.fitted_.categories)
         coming = _table.read(future, how, must_have_target=False).panel
     found = model.forecast(panel, horizon=steps, inputs=coming, interval=interval or None)
-    _write(found, output, interval or [], roles.time[0] if len(roles.time) == 1 else None, roles.series)
+    with table_writer(output) as write:
+        write(found.columns())
     words.print(f"Forecast {found.horizon} rows of {len(found.ids)} series. Wrote {output}.", markup=False)
     if cut_short:
         said = f"training was cut short {cut_short}: forecasts are as they were then."
@@ -233,28 +233,3 @@ def _show(result: "Backtest", *, as_json: bool) -> None:
 
 def _cell(mean: float, spread: float) -> str:
     return f"{mean:.3f} ± {spread:.3f}" if spread else f"{mean:.3f}"
-
-
-def _write(
-    found: "Forecast", output: Path, levels: list[float], time: str | None, series: str | None
-) -> None:
-    """Write a line for each series and row ahead."""
-    import numpy as np
-
-    from varnn.data.files import table_writer
-    from varnn.model.intervals import bound_name
-
-    size = found.prediction.size
-    columns: dict[str, Any] = {}
-    if series is not None:
-        columns[series] = np.repeat(np.array(found.ids, dtype=str), found.horizon).tolist()
-    if found.time is not None:
-        columns[time or "time"] = found.time.ravel()
-    columns["ahead"] = np.tile(np.arange(1, found.horizon + 1), len(found.ids))
-    columns["prediction"] = found.prediction.ravel()
-    if found.lower is not None and found.upper is not None:
-        for name, bounds in (("lower", found.lower), ("upper", found.upper)):
-            for index, level in enumerate(levels):
-                columns[bound_name(name, level)] = bounds.reshape(size, -1)[:, index]
-    with table_writer(output) as write:
-        write(columns)

@@ -16,16 +16,19 @@ import numpy.typing as npt
 from varnn._types import FloatArray, IntArray
 from varnn.data._notes import Note
 from varnn.data.categories import Categories, Inputs, Texts
+from varnn.data.display import drawn
 from varnn.data.files import read_table
 from varnn.data.finite import floats, refuse_unusable
 from varnn.data.grouping import Coded, RowNumbers, row_numbers
+from varnn.data.names import checked_names, default_names
 from varnn.data.odd_input import series_names
 from varnn.data.order import Duplicates, one_each, refuse_unordered, reorder, time_order
-from varnn.data.rules import names as unique_names
+from varnn.data.panel_in_words import html_of, one_line
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError, RowError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from narwhals.typing import IntoDataFrame
 
     from varnn.data.tables import Columns, Reading
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Panel:
     """One or many series, end to end, with the rows where each begins.
 
@@ -144,7 +147,7 @@ class Panel:
                 f"the target must hold one number per row, shape ({len(inputs)},); "
                 f"it has shape {target.shape}."
             )
-        names = default_names(inputs.shape[1]) if input_names is None else _checked_names(input_names)
+        names = default_names(inputs.shape[1]) if input_names is None else checked_names(input_names)
         if not isinstance(target_name, str):
             raise DataError(f"target_name must be a text; got {shown(target_name)}.")
         return _grouped(
@@ -276,6 +279,16 @@ class Panel:
     def __len__(self) -> int:
         return len(self.target)
 
+    def __repr__(self) -> str:
+        return one_line(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
+
+    def plot(self, series: Sequence[str] | str | None = None) -> "Figure":
+        """Draw the target over time, of some series or the first few; needs matplotlib."""
+        return drawn("panel", self, series)
+
     @property
     def n_series(self) -> int:
         """Number of series."""
@@ -405,17 +418,6 @@ class Panel:
         whole = self.rows.max() == len(self.rows) - 1  # else some rows of the table were left out
         ordered[self.rows if whole else np.argsort(np.argsort(self.rows))] = values
         return ordered
-
-
-def default_names(count: int) -> tuple[str, ...]:
-    """Name inputs that came without names: x0, x1, ..."""
-    return tuple(f"x{index}" for index in range(count))
-
-
-def _checked_names(names: Sequence[str]) -> tuple[str, ...]:
-    if wrong := unique_names.broken("input_names", names):
-        raise DataError(wrong)
-    return tuple(str(one) for one in names)
 
 
 def from_columns(table: "Columns", reading: "Reading") -> Panel:

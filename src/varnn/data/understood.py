@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.data._notes import Note
-from varnn.data.panel import Panel
+from varnn.data.display import SHOWN, some
 from varnn.data.sampling import sampling_step
 
+Panel = Any  # a panel speaks in the words that are made here: to import it would be a circle
 NONE = "none"
-_SHOWN = 6  # names of inputs in a line
 _LOOKED_AT = 100_000  # rows the sampling step is read from
 
 
@@ -40,7 +40,7 @@ class Understood(NamedTuple):
         """All of it as plain values."""
         return {**self._asdict(), "notes": [note.text for note in self.notes]}
 
-    def lines(self, hints: Mapping[str, str] | None = None, *, names: int = _SHOWN) -> dict[str, str]:
+    def lines(self, hints: Mapping[str, str] | None = None, *, names: int = SHOWN) -> dict[str, str]:
         """One line for each role, for people to read.
 
         Parameters
@@ -56,7 +56,7 @@ class Understood(NamedTuple):
         target = NONE if self.target is None else f"{self.target}, {self.target_missing:.1%} missing"
         inputs = NONE
         if self.inputs:
-            inputs = f"{len(self.inputs)}: {_listed(self.inputs, names)}; {self.inputs_missing:.1%} missing"
+            inputs = f"{len(self.inputs)}: {some(self.inputs, names)}; {self.inputs_missing:.1%} missing"
         lines = {
             "rows": f"{self.rows:,}, in {self.series:,} series",
             "target": target,
@@ -64,7 +64,7 @@ class Understood(NamedTuple):
             "series": f"{self.series_column or NONE}{said.get('series', '')}",
             "inputs": inputs,
         }
-        return lines | ({"left out": _listed(self.left_out, names)} if self.left_out else {})
+        return lines | ({"left out": some(self.left_out, names)} if self.left_out else {})
 
 
 def understood(panel: Panel, *, labelled: bool = True) -> Understood:
@@ -79,6 +79,7 @@ def understood(panel: Panel, *, labelled: bool = True) -> Understood:
 
     Examples
     --------
+    >>> from varnn import Panel
     >>> time = np.datetime64("2026-01-01T00") + np.arange(48)
     >>> panel = Panel.from_arrays(np.ones((48, 2)), np.arange(48.0), time=time, target_name="load")
     >>> for role, line in understood(panel).lines().items():
@@ -136,17 +137,13 @@ def written_time(time: Any) -> str:
     return str(time.astype("datetime64[s]")).replace("T", " ").removesuffix(":00")
 
 
-def _listed(names: list[str], most: int) -> str:
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
-
-
 def _missing(values: npt.NDArray[Any]) -> float:
     return float(np.isnan(values).mean()) if values.size else 0.0
 
 
 def _step(panel: Panel) -> str | None:
     """Say how far apart rows are in time, as the first rows of the first series show it."""
-    if panel.time is None:
+    if panel.time is None or not len(panel):
         return None
     times = panel.time[: min(int(panel.lengths[0]), _LOOKED_AT)]
     usual = sampling_step(times)
@@ -158,4 +155,4 @@ def _step(panel: Panel) -> str | None:
 
 def _time_of(panel: Panel, which: Any) -> str | None:
     """Write the first or the last time of all rows."""
-    return None if panel.time is None else written_time(which(panel.time))
+    return None if panel.time is None or not len(panel) else written_time(which(panel.time))

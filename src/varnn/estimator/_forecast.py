@@ -75,4 +75,4 @@ def _iterated(fitted: Fitted, panel: Panel, steps: int, inputs: Any) -> Forecast
         )
         for index, rows in enumerate(last_rows.values())
     ]
-    return Forecast(ids=panel.ids, time=time, prediction=np.array(predictions))
+    return Forecast.after(panel, np.array(predictions), time)

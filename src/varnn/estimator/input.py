@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from varnn._types import FloatArray
 from varnn.data.categories import source_columns
+from varnn.data.names import default_names
 from varnn.data.odd_input import unmasked
-from varnn.data.panel import Panel, default_names, from_columns
+from varnn.data.panel import Panel, from_columns
 from varnn.data.preparation import split_in_time
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError

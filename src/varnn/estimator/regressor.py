@@ -17,7 +17,7 @@ from varnn.data.files import write_atomically
 from varnn.data.panel import Panel
 from varnn.data.preparation import Fill, Scale
 from varnn.errors import DataError
-from varnn.estimator import _forecast, _frames, defaults
+from varnn.estimator import _display, _forecast, _frames, defaults
 from varnn.estimator._fit import fit_rows
 from varnn.estimator._forecast import Method
 from varnn.estimator._settings import checked_details, plain_settings, with_details
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from varnn.monitoring import Diagnosis
 
 
-class VARNNRegressor(Regressor):
+class VARNNRegressor(_display.Shown, Regressor):
     """One-step regression whose own recent errors are a learned memory.
 
     At row t the model sees the inputs x_t, and inputs and labels of the rows before it: it predicts them

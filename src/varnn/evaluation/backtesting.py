@@ -9,13 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varnn._types import DoubleArray
 from varnn.baselines.forecasts import IteratedARX, persistence_ahead, seasonal_ahead
 from varnn.data.categories import spelt_out
+from varnn.data.display import Table, counted, drawn, html_card, text_table
 from varnn.data.panel import Panel
 from varnn.data.rules import whole
 from varnn.data.sampling import seconds_per_row
@@ -24,13 +25,16 @@ from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation._fits import Cuts, refuse_epochs, results
 from varnn.evaluation.metrics import coverage, mse
 from varnn.evaluation.protocols import Parts
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 from varnn.model.forecast.rows import targets_ahead
 
 LEVEL = 0.9  # of the intervals whose coverage is counted
 _DAY = 86_400  # seconds
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Backtest:
     """Errors and coverage of forecasts at each step of the horizon, 1 .. H rows ahead.
 
@@ -80,6 +84,30 @@ class Backtest:
                 line[str(one)] = (float(column.mean()), float(np.ptp(column)) / 2)
             lines.append(line)
         return sorted(lines, key=lambda line: sum(line[str(one)][0] for one in shown))
+
+    def plot(self) -> Figure:
+        """Draw the errors at each step over those of persistence; needs matplotlib."""
+        return drawn("backtest", self)
+
+    def __repr__(self) -> str:
+        shown = self._table()
+        return f"<{self._title()}>\n{shown.title}\n{text_table(shown.columns, shown.rows)}"
+
+    def _repr_html_(self) -> str:
+        return html_card(self._title(), None, [self._table()])
+
+    def _title(self) -> str:
+        seeds = counted(len(self.coverage), "seed")
+        return f"Backtest of {counted(self.horizon, 'row')} ahead, from {counted(self.rows, 'row')}, {seeds}"
+
+    def _table(self) -> Table:
+        lines = self.table()
+        steps = [one for one in lines[0] if one != "forecast"]
+        rows = [[line["forecast"], *(f"{line[one][0]:.3g}" for one in steps)] for line in lines]
+        covered = [f"{self.coverage[:, int(one) - 1].mean():.0%}" for one in steps]
+        rows.append([f"within {LEVEL:.0%} intervals", *covered])
+        title = "mean squared error over that of persistence, so many rows ahead"
+        return Table(title, ["forecast", *steps], rows, 0)
 
 
 def backtest(

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from varnn._types import BoolArray, DoubleArray, FloatArray
 from varnn.baselines.forecasts import persistence_ahead
+from varnn.data.display import Table, cell, counted, drawn, html_card, text_table
 from varnn.data.leaks import exact_leak
 from varnn.evaluation import metrics
 from varnn.evaluation.metrics import DEFAULT
 from varnn.evaluation.protocols import Parts
 from varnn.evaluation.significance import Difference, difference
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,7 +67,7 @@ class Score:
     metrics: Mapping[str, float | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Scores of several models on the same rows; :meth:`rows` summarises them over seeds.
 
@@ -154,6 +158,30 @@ class Comparison:
     def difference(self, model: str, other: str) -> Difference:
         """Difference of two models' squared errors, by Diebold-Mariano and by paired bootstrap."""
         return difference(self.losses(model), self.losses(other))
+
+    def plot(self) -> Figure:
+        """Draw the error of each model, best on top, with a dot for each seed or origin; needs matplotlib."""
+        return drawn("comparison", self)
+
+    def __repr__(self) -> str:
+        shown = self._table()
+        return f"<{self._title()}>\n{text_table(shown.columns, shown.rows)}"
+
+    def _repr_html_(self) -> str:
+        return html_card(self._title(), None, [self._table()])
+
+    def _title(self) -> str:
+        lines, origins = self.rows(), len(self.cuts)
+        said = f"Comparison of {counted(len(lines), 'model')} on {counted(len(self.truth), 'row')}"
+        seeds = counted(max((line["seeds"] for line in lines), default=0), "seed")
+        return f"{said}, {seeds}" + (f", {counted(origins, 'origin')}" if origins > 1 else "")
+
+    def _table(self) -> Table:
+        rows = [
+            [line["model"], *(cell(line[one]) for one in self.metrics), f"{line['seconds']:.1f}"]
+            for line in self.rows()
+        ]
+        return Table("", ["model", *self.metrics, "seconds to fit"], rows, 0 if rows else None)
 
     def against(self, model: str, other: str) -> tuple[float, float]:
         """Relative difference of two models' mean squared errors, and its Diebold-Mariano p value."""

@@ -1,16 +1,21 @@
 """Fitted model + panel -> how much each expert was believed, row by row."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from varnn._types import DoubleArray
+from varnn.data.display import Table, counted, drawn, html_card, text_table
 from varnn.data.panel import Panel
 from varnn.errors import ConfigError, DataError
 from varnn.model.experts import Experts
 from varnn.model.fitted import Fitted
 from varnn.model.prediction import predict_chunks
 from varnn.model.warm_start import begun
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class ExpertWeights(NamedTuple):
@@ -28,6 +33,29 @@ class ExpertWeights(NamedTuple):
 
     names: tuple[str, ...]  # K of them
     weights: DoubleArray  # (N, K): from 0 to 1, of sum 1 in each row
+
+    def plot(self, time: npt.NDArray[Any] | None = None) -> "Figure":
+        """Draw how much each counts over time, or row by row without times; needs matplotlib."""
+        return drawn("expert_weights", self, time)
+
+    def __repr__(self) -> str:
+        shown = self._table()
+        return f"<{self._title()}>\n{text_table(shown.columns, shown.rows)}"
+
+    def _repr_html_(self) -> str:
+        return html_card(self._title(), None, [self._table()])
+
+    def _title(self) -> str:
+        return f"ExpertWeights: {counted(len(self.names), 'expert')} in {counted(len(self.weights), 'row')}"
+
+    def _table(self) -> Table:
+        means = self.weights.mean(axis=0) if len(self.weights) else np.full(len(self.names), np.nan)
+        last = self.weights[-1] if len(self.weights) else means
+        rows = [
+            [name, f"{mean:.0%}", f"{now:.0%}"]
+            for name, mean, now in zip(self.names, means, last, strict=True)
+        ]
+        return Table("", ["expert", "on average", "in the last row"], rows)
 
 
 def expert_weights(fitted: Fitted, panel: Panel, *, resume: bool | None = None) -> ExpertWeights:

@@ -35,6 +35,8 @@ def rows_kept(fitted: Fitted, names: Sequence[str] | None = None) -> Panel:
         input_names=fitted.input_names,
         target_name=fitted.target_name,
         time=None if any(one is None for one in times) else np.concatenate([*times]),
+        time_name=fitted.time_name,
+        series_name=fitted.series_name,
     )
 
 

@@ -1,13 +1,20 @@
 """The record of a diagnosis: figures for plots, and findings in words."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from varnn._types import DoubleArray, IntArray
+from varnn.data.display import Table, cell, counted, drawn, html_card
 from varnn.monitoring.calibration import Calibration
 from varnn.monitoring.event import Event
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Picture = Literal["autocorrelation", "hours", "calibration", "memory"]
+_SHOWN = 5  # findings, events and inputs that are shown
 
 
 class InputLink(NamedTuple):
@@ -36,7 +43,7 @@ class MemoryMap:
     states: DoubleArray  # (n_spans, n_units)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Diagnosis:
     """What innovations still hold; made by :func:`varnn.monitoring.diagnostics.diagnose`.
 
@@ -106,6 +113,45 @@ class Diagnosis:
     def words(self) -> str:
         """Findings as one text, a line each."""
         return "\n".join(self.findings)
+
+    def plot(self, what: Picture = "autocorrelation") -> "Figure":
+        """Draw a part of it; needs matplotlib.
+
+        Parameters
+        ----------
+        what : {"autocorrelation", "hours", "calibration", "memory"}, default "autocorrelation"
+            What the innovations still hold at each lag; size and mean of errors by hour of the day; what
+            intervals kept; the memory over time. Those it does not have are refused.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        return drawn("diagnosis", self, what)
+
+    def __repr__(self) -> str:
+        said = [f"<{self._title()}>", *(f"  {one}" for one in self.findings[:_SHOWN])]
+        if (more := len(self.findings) - _SHOWN) > 0:
+            said.append(f"  ... {counted(more, 'finding')} more: words() has them all")
+        return "\n".join(said)
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "innovations": f"mean {cell(self.mean)}, standard deviation {cell(self.deviation)}",
+            "worst hundredth of rows": f"{self.worst_share:.0%} of the squared error (8% for a Gaussian)",
+            "changes": f"{len(self.events):,}",
+        }
+        if self.calibration is not None:
+            pairs = zip(self.calibration.levels, self.calibration.coverage, strict=True)
+            facts["intervals"] = ", ".join(f"{level:.0%}: {kept:.1%} within" for level, kept in pairs)
+        links = [[one.name, str(one.lag), f"{one.correlation:+.2f}"] for one in self.inputs[:_SHOWN]]
+        columns = ["input that errors go with", "rows before", "correlation"]
+        changes = [str(one) for one in self.events[:_SHOWN]]
+        tables = [Table("", columns, links)] if links else []
+        return html_card(self._title(), facts, tables, [*self.findings, *changes])
+
+    def _title(self) -> str:
+        return f"Diagnosis of {counted(self.n_rows, 'row')}, {self.n_known:,} of them with an innovation"
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can hold; NaN becomes None."""

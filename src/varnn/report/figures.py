@@ -6,9 +6,6 @@ system is needed, and importing this library does not import matplotlib.
 
 from __future__ import annotations
 
-import html
-import io
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.errors import require
+from varnn.report.svg import INK as INK
+from varnn.report.svg import to_svg as to_svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK = "#010203"  # stands for the page's text colour until the SVG is written
 COLOURS = ("#3b7dd8", "#e07b39", "#3a9d6b", "#b05cc6", "#c9a227", "#d1495b", "#6c8a9b")
 # Colour, dash and marker of a line among many: told apart without colour too, and each colour stands out
 # by 3 to 1 or more from a white page and from a dark one.
@@ -43,9 +41,9 @@ def new_figure(
 ) -> tuple[Figure, list[Axes]]:
     """An empty figure with panels side by side, or so many in a line, in the house style."""
     require("matplotlib", extra="plots", purpose="drawing a figure")
-    from matplotlib.figure import Figure
+    from varnn.report.drawing import Drawing
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Drawing(figsize=(width, height), layout="constrained")
     columns = columns or panels
     axes = [figure.add_subplot(-(-panels // columns), columns, index + 1) for index in range(panels)]
     for one in axes:
@@ -61,53 +59,6 @@ def legend_above(axes: Axes) -> None:
     """Name the lines above the axes, where they hide nothing."""
     count = len(axes.get_legend_handles_labels()[1])
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), fontsize=9, ncols=count, frameon=False)
-
-
-# A file shown as an image has no text around it to take a colour from, nor a background it can be sure of.
-_ALONE = (
-    "<style>svg{color:#1c2430;background:#fff}"
-    "@media(prefers-color-scheme:dark){svg{color:#e6ebf2;background:#12161c}}</style>"
-)
-
-
-def to_svg(figure: Figure, alt: str, *, alone: bool = False) -> str:
-    """Write a figure as inline SVG with a description for those who cannot see it.
-
-    Parameters
-    ----------
-    figure, alt : Figure, str
-        The figure, and its description.
-    alone : bool, default=False
-        Write it for a file of its own instead of a page's text.
-    """
-    import matplotlib
-    from matplotlib.text import Text
-
-    for one in figure.axes:
-        for text in (one.title, one.xaxis.label, one.yaxis.label):
-            text.set_color(INK)
-        legend = one.get_legend()
-        if legend is not None:
-            legend.get_frame().set_alpha(0)
-            for text in legend.get_texts():
-                text.set_color(INK)
-    # A name may hold two dollar signs, between which matplotlib would look for mathematics. Only the ticks of
-    # a logarithmic axis are that.
-    logarithmic = any(axis.get_scale() != "linear" for one in figure.axes for axis in (one.xaxis, one.yaxis))
-    for label in figure.findobj(Text):
-        written = label.get_text()
-        if not logarithmic or ("$" in written and "mathdefault" not in written):
-            label.set_parse_math(False)
-    buffer = io.StringIO()
-    # Ids in an SVG are hashes with this salt: one per figure, or two figures on a page would collide.
-    style: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": alt, "font.family": "sans-serif"}
-    with matplotlib.rc_context({**style, "text.parse_math": logarithmic}):
-        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    svg = buffer.getvalue()
-    svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
-    svg = re.sub(r'<(g|image) id="[^"]*"', r"<\1", svg)  # names of groups, which nothing refers to
-    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(alt)}" ', 1)
-    return svg.replace(">", f">{_ALONE}", 1) if alone else svg
 
 
 def scores(

@@ -97,7 +97,7 @@ def predictions(
         _draw_predictions(above, places[kept], truth[kept], {name: one[kept] for name, one in first.items()})
         above.axvspan(places[zoom][0], places[zoom][-1], color=COLOURS[6], alpha=0.3, linewidth=0)
         mark(above, marks)
-        _name_axes(above, places, unit)
+        name_axes(above, places, unit)
         figures.legend_above(above)
         close = {name: one[zoom] for name, one in predicted.items()}
         bounds = None if band is None else (band[0][zoom], band[1][zoom])
@@ -110,7 +110,7 @@ def predictions(
         margin = 0.3 * (high - low) or 1.0
         axes.set_ylim(low - margin, high + margin)
     mark(axes, marks)
-    _name_axes(axes, places, unit)
+    name_axes(axes, places, unit)
     figures.legend_above(axes)
     return figure
 
@@ -146,7 +146,7 @@ def thinned(values: Values, most: int = 1000) -> npt.NDArray[np.int64]:
     return np.unique(np.concatenate([lowest, highest]))
 
 
-def _name_axes(axes: Axes, places: Values, unit: str) -> None:
+def name_axes(axes: Axes, places: Values, unit: str) -> None:
     """Name both axes; times are written as briefly as they can be."""
     axes.set_xlabel("row")
     axes.set_ylabel(unit)
@@ -186,7 +186,7 @@ def innovations(
     over_time.plot(places[kept], errors[kept], color=COLOURS[0], linewidth=0.7)
     over_time.axhline(0, color=INK, linewidth=0.8)
     mark(over_time, marks)
-    _name_axes(over_time, places, f"innovation, {unit}" if unit else "innovation")
+    name_axes(over_time, places, f"innovation, {unit}" if unit else "innovation")
     if marks:
         figures.legend_above(over_time)
     numbers = np.arange(1, len(correlations) + 1)
@@ -214,7 +214,7 @@ def memory(places: Values, states: Values, *, marks: Sequence[Mark] = ()) -> Fig
     )
     for one in marks:
         axes.axvline(one.noticed, color="#ffffff", linestyle=":", linewidth=1.4)
-    _name_axes(axes, places, "memory unit")
+    name_axes(axes, places, "memory unit")
     bar = figure.colorbar(image, ax=axes, pad=0.01)
     bar.set_label("state", color=INK)
     bar.ax.tick_params(colors=INK, labelsize=8)
@@ -239,7 +239,7 @@ def belief(places: Values, names: Sequence[str], weights: Values) -> Figure:
     axes.legend(  # beside the areas, in the order they lie in
         areas[::-1], names[::-1], loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=9, frameon=False
     )
-    _name_axes(axes, places, "weight")
+    name_axes(axes, places, "weight")
     return figure
 
 

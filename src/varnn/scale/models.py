@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from varnn._types import DoubleArray
+from varnn.data.display import html_card, some
 from varnn.data.files import write_atomically
 from varnn.data.panel import Panel
 from varnn.data.rules import shown
@@ -99,6 +100,13 @@ class Models(Mapping[str, VARNNRegressor]):
     def __repr__(self) -> str:
         failed = len(self._shelf.failures())
         return f"<{len(self):,} models in {self._shelf.place}{f', {failed:,} failed' if failed else ''}>"
+
+    def _repr_html_(self) -> str:
+        facts = {"models": f"{len(self):,}: {some(self._shelf.names())}", "failed": f"{len(self.failures):,}"}
+        if self.waiting:
+            facts["not fitted yet"] = f"{self.waiting:,}"
+        why = [f"{name}: {reason}" for name, reason in list(self.failures.items())[:_SHOWN]]
+        return html_card(f"Models in {self._shelf.place}", facts, words=why)
 
     @property
     def failures(self) -> dict[str, str]:

@@ -28,6 +28,7 @@ from varnn.model.intervals import known_calibrator
 from varnn.monitoring.monitor import Event, Monitor
 from varnn.persistence import model_file
 from varnn.streaming._cell import Workspace
+from varnn.streaming._display import html_of, one_line
 from varnn.streaming._old_snapshots import as_of_today
 from varnn.streaming._snapshot_checks import check_header, check_owner, check_states
 from varnn.streaming._step import Levels, Step
@@ -461,6 +462,12 @@ class Stream:
         self._open = given is not None
         if given is not None:
             self._given = given
+
+    def __repr__(self) -> str:
+        return one_line(self, is_open=self._open)
+
+    def _repr_html_(self) -> str:
+        return html_of(self, is_open=self._open)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle by snapshot: the buffers are views of each other, which copies would not be."""

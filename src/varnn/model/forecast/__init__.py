@@ -18,6 +18,7 @@ References
 """
 
 from varnn.model.forecast.direct import DirectPart
-from varnn.model.forecast.forecaster import Forecast, Forecaster
+from varnn.model.forecast.forecast import Forecast
+from varnn.model.forecast.forecaster import Forecaster
 
 __all__ = ["DirectPart", "Forecast", "Forecaster"]

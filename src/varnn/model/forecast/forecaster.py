@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from varnn._types import BoolArray, DoubleArray
 from varnn.data.panel import Panel
@@ -15,6 +14,7 @@ from varnn.errors import ConfigError, DataError
 from varnn.model.fitted import Fitted, labels_up_to
 from varnn.model.floor import floored, lifted, lifted_at_end
 from varnn.model.forecast.direct import CHANGES, DirectPart, HorizonFeatures
+from varnn.model.forecast.forecast import Forecast
 from varnn.model.forecast.rows import (
     coming_inputs,
     coming_times,
@@ -28,34 +28,6 @@ from varnn.model.prediction import score_chunks
 from varnn.network.cell import look_ahead
 
 _LATELY = 256  # rows whose outcomes tell whether intervals are wide enough
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Forecast:
-    """Forecasts of the next H rows of S series.
-
-    Parameters
-    ----------
-    ids : tuple of str
-        The series.
-    time : array of shape (S, H) or None
-        Times of the rows; None where the data have no time.
-    prediction : array of shape (S, H)
-        In the target's units.
-    lower, upper : array of shape (S, H) or (S, H, L), or None, default None
-        Bounds, with an axis of levels for several; None where no interval was asked for.
-    """
-
-    ids: tuple[str, ...]
-    time: npt.NDArray[Any] | None
-    prediction: DoubleArray
-    lower: DoubleArray | None = None
-    upper: DoubleArray | None = None
-
-    @property
-    def horizon(self) -> int:
-        """Rows ahead."""
-        return int(self.prediction.shape[1])
 
 
 class ForecastParts(NamedTuple):
@@ -165,7 +137,7 @@ class Forecaster:
         time = None if panel.time is None else coming_times(recent, steps)
         if interval is None:
             prediction = self.historical_forecasts(rows, free=free)[first, :steps]
-            return Forecast(ids=panel.ids, time=time, prediction=prediction)
+            return Forecast.after(panel, prediction, time)
         levels = check_levels(interval)
         followed = self.historical_intervals(
             rows, levels, latest=self.rows_followed + self.horizon, free=free
@@ -173,7 +145,7 @@ class Forecaster:
         prediction, lower, upper = (one[first, :steps] for one in followed)
         if not isinstance(interval, Sequence | np.ndarray):
             lower, upper = lower[:, :, 0], upper[:, :, 0]
-        return Forecast(ids=panel.ids, time=time, prediction=prediction, lower=lower, upper=upper)
+        return Forecast.after(panel, prediction, time, lower, upper, levels=levels.tolist())
 
     def linear_alone(self) -> "Forecaster":
         """Leave the network out."""
