@@ -70,7 +70,7 @@ def test_a_model_knows_its_target(folder: Path) -> None:
     assert tables[0] == tables[1]
     done = run("forecast", folder / "house.csv")
     assert done.returncode == 2
-    assert done.stderr.startswith("error: a forecast needs a column to forecast: name it with --target")
+    assert done.stderr.startswith("error: the column to predict must be named")
 
 
 def test_a_table_on_standard_output_is_all_that_is_there(folder: Path) -> None:

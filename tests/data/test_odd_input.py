@@ -79,7 +79,7 @@ FRAMES: dict[str, tuple[Door, str]] = {
     "an array as a table": (lambda: panel(X), "got ndarray"),
     "nothing as a table": (lambda: panel(None), "got NoneType"),
     "a lazy table": (lambda: panel(pl.LazyFrame({"a": [1.0], "load": [1.0]})), WORKS),
-    "a column as a table": (lambda: panel(pd.Series([1.0], name="load")), "pyarrow one; got Series"),
+    "a column as a table": (lambda: panel(pd.Series([1.0], name="load")), "hand over Arrow; got Series"),
     "an empty table": (lambda: panel(pd.DataFrame({"load": []})), "at least one row"),
     "lists in cells": (lambda: panel(cells([1, 2])), WORKS),
     "lists in cells of the target": (lambda: panel(cells([1, 2]), "odd"), r"row 0 holds '\[1, 2\]'"),

@@ -18,7 +18,10 @@ DataOrFolder = Annotated[
     ),
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="File written by varnn fit.")]
-Target = Annotated[str, typer.Option("--target", help="Column to predict.")]
+Target = Annotated[
+    str | None,
+    typer.Option("--target", help="Column to predict; y if not given, of a table with ds and y."),
+]
 Time = Annotated[
     str | None,
     typer.Option(
@@ -101,7 +104,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard outpu
 
 
 def reading(
-    target: str,
+    target: str | None,
     time: str | None,
     series: str | None,
     inputs: Sequence[str] | None,

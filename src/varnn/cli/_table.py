@@ -8,6 +8,7 @@ import numpy as np
 
 from varnn.data.categories import Categories
 from varnn.data.files import STANDARD, TableFile, read_table
+from varnn.data.long_frames import long_target
 from varnn.data.panel import Panel, from_columns
 from varnn.data.roles import NONE, Roles, guessed_roles
 from varnn.data.tables import Columns, Reading, columns_of
@@ -66,6 +67,8 @@ def read(
     """
     file = read_table(path)
     table, file = columns_of(file.table), file._replace(table=None)  # which then is not held twice
+    if reading.target is None:
+        reading = replace(reading, target=long_target(table))
     if fitted is not None:
         reading = as_fitted(reading, table, fitted)
     if of_many is not None:

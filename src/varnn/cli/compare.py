@@ -28,7 +28,7 @@ from varnn.estimator import defaults
 
 def compare(
     data: Data,
-    target: Target,
+    target: Target = None,
     time: Time = None,
     series: Series = None,
     inputs: Inputs = None,

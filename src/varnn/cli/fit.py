@@ -26,11 +26,11 @@ from varnn.estimator import defaults
 
 def fit(
     data: Data,
-    target: Target,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", help="Model file to write; with --each a .varnns file or a folder."),
     ],
+    target: Target = None,
     time: Time = None,
     series: Series = None,
     inputs: Inputs = None,

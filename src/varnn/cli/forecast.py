@@ -37,7 +37,11 @@ _TARGETS = 4_500_000  # rows times steps that are looked at in a backtest: the l
 def forecast(
     data: Data,
     target: Annotated[
-        str | None, typer.Option("--target", help="Column to forecast; that of --model if not given.")
+        str | None,
+        typer.Option(
+            "--target",
+            help="Column to forecast; that of --model, or y of a table with ds and y, if not given.",
+        ),
     ] = None,
     output: Output = Path("-"),
     horizon: Annotated[
@@ -107,11 +111,7 @@ def forecast(
     if interval:
         check_levels(interval)  # before the work, not after it
     model = None if model_path is None else load(model_path)
-    if target is None:
-        if model is None:
-            raise ConfigError(
-                "a forecast needs a column to forecast: name it with --target, or give --model."
-            )
+    if target is None and model is not None:
         target = model.fitted_.target_name
     steps = horizon or _HORIZON
     if model is not None:

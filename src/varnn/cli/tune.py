@@ -26,7 +26,7 @@ from varnn.estimator import defaults
 
 def tune(
     data: Data,
-    target: Target,
+    target: Target = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Model file to write.")] = None,
     time: Time = None,
     series: Series = None,

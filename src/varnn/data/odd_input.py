@@ -30,10 +30,10 @@ def plain_frame(frame: Any) -> Any:
     """
     if isinstance(frame, dict | list | tuple | str | bytes | np.ndarray) or frame is None:
         raise DataError(
-            f"a table must be a pandas, polars or pyarrow one; got {type(frame).__name__}. Make one of it, "
-            "for example with pandas.DataFrame(...), or use Panel.from_arrays."
+            f"a table must be a frame (pandas, polars, pyarrow, DuckDB, ...); got {type(frame).__name__}. "
+            "Make one of it, for example with pandas.DataFrame(...), or use Panel.from_arrays."
         )
-    if not _is_pandas(frame):
+    if not is_pandas(frame):
         return frame
     names = [_name(one, index) for index, one in enumerate(frame.columns)]
     twice = [one for one, count in Counter(names).items() if count > 1]
@@ -104,7 +104,8 @@ def series_names(series: Any) -> npt.NDArray[Any]:
     return named
 
 
-def _is_pandas(frame: Any) -> bool:
+def is_pandas(frame: Any) -> bool:
+    """Tell a frame of pandas, which has an index and may have any names."""
     return type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "columns")
 
 

@@ -5,7 +5,7 @@ series and in time order, its numbers are finite or NaN (missing), its shapes ag
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,15 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import FloatArray, IntArray
+from varnn.data._grouped import grouped
 from varnn.data._notes import Note
+from varnn.data.array_times import array_times
 from varnn.data.categories import Categories, Inputs, Texts
 from varnn.data.display import drawn
 from varnn.data.files import read_table
-from varnn.data.finite import floats, refuse_unusable
+from varnn.data.finite import floats
 from varnn.data.grouping import Coded, RowNumbers, row_numbers
 from varnn.data.names import checked_names, default_names
 from varnn.data.odd_input import series_names
-from varnn.data.order import Duplicates, one_each, refuse_unordered, reorder, time_order
+from varnn.data.order import Duplicates
 from varnn.data.panel_in_words import html_of, one_line
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError, RowError
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from narwhals.typing import IntoDataFrame
 
+    from varnn.data.frames import Target
     from varnn.data.tables import Columns, Reading
 
 logger = logging.getLogger(__name__)
@@ -106,8 +109,8 @@ class Panel:
         X: npt.ArrayLike | None,
         y: npt.ArrayLike | None,
         *,
-        series: Sequence[object] | npt.NDArray[Any] | None = None,
-        time: npt.ArrayLike | None = None,
+        series: Iterable[object] | None = None,
+        time: Iterable[object] | None = None,
         input_names: Sequence[str] | None = None,
         target_name: str = "y",
     ) -> "Panel":
@@ -119,10 +122,10 @@ class Panel:
             Inputs of shape (n_rows, n_inputs), or None for a stream with no inputs.
         y : array or None
             Target of shape (n_rows,); NaN where missing, None when no label is known.
-        series : sequence of object or array or None, default=None
+        series : array_like or None, default=None
             Which series each row belongs to; None means one series.
-        time : array or None, default=None
-            Time of each row, increasing within each series.
+        time : array_like or None, default=None
+            Time of each row, increasing within each series: dates of any kind, texts, or plain numbers.
         input_names, target_name : sequence of str or None, str
             Names to keep; inputs are called x0, x1, ... by default.
 
@@ -150,11 +153,13 @@ class Panel:
         names = default_names(inputs.shape[1]) if input_names is None else checked_names(input_names)
         if not isinstance(target_name, str):
             raise DataError(f"target_name must be a text; got {shown(target_name)}.")
-        return _grouped(
-            {"inputs": inputs, "target": target, "time": None if time is None else np.asarray(time)},
-            series=None if series is None else Coded.of(series_names(series)),
-            input_names=names,
-            target_name=target_name,
+        return cls(
+            **grouped(
+                {"inputs": inputs, "target": target, "time": None if time is None else array_times(time)},
+                series=None if series is None else Coded.of(series_names(series)),
+                input_names=names,
+                target_name=target_name,
+            )
         )
 
     @classmethod
@@ -162,7 +167,7 @@ class Panel:
         cls,
         frame: "IntoDataFrame",
         *,
-        target: str | None,
+        target: "Target" = ...,
         time: str | Sequence[str] | None = None,
         series: str | None = None,
         inputs: Sequence[str] | None = None,
@@ -172,19 +177,22 @@ class Panel:
         sort: bool = False,
         duplicates: Duplicates = "error",
     ) -> "Panel":
-        """Make a panel from a pandas, polars or pyarrow table.
+        """Make a panel from a table: pandas, polars, pyarrow, a DuckDB relation, an Arrow stream.
 
         Parameters
         ----------
         frame : IntoDataFrame
-            The table; it is never modified.
-        target : str or None
-            Column to predict; None when the table holds inputs only.
+            The table; it is never modified. A lazy one is computed, a stream is read.
+        target : str or None, default=...
+            Column to predict; None when the table holds inputs only. It need not be said of a long frame
+            with columns ``ds`` and ``y``.
         time : str or sequence of str or None, default=None
             Column with the time of each row: dates, texts or numbers. Several columns whose cells are one
-            time together may be named: ["date", "hour"], or ["year", "month", "day", "hour"].
+            time together may be named: ["date", "hour"], or ["year", "month", "day", "hour"]. None is
+            ``ds`` of a long frame, or an index of dates.
         series : str or None, default=None
-            Column with the series of each row.
+            Column with the series of each row. None is ``unique_id`` of a long frame, or the other level of
+            an index that holds series and time.
         inputs : sequence of str or None, default=None
             Input columns. By default all other columns that hold numbers or categories: texts of few
             different values, of which the most frequent become inputs of 0 and 1. Those left out are in
@@ -216,10 +224,11 @@ class Panel:
         >>> panel.time.astype(str).tolist(), panel.target.tolist()
         (['2024-01-31T05:00:00', '2024-02-01T05:00:00'], [7.0, nan])
         """
-        from varnn.data.tables import Reading, columns_of  # narwhals: only for those who have tables
+        from varnn.data.frames import read_frame  # narwhals: only for those who have tables
+        from varnn.data.tables import Reading
 
         reading = Reading(
-            target=target,
+            target=None if target is ... else target,
             time=time,
             series=series,
             inputs=inputs,
@@ -229,10 +238,10 @@ class Panel:
             sort=sort,
             duplicates=duplicates,
         )
-        return from_columns(columns_of(frame), reading).logged()
+        return from_columns(*read_frame(frame, reading, find_target=target is ...)).logged()
 
     @classmethod
-    def read(cls, path: str | Path, *, target: str | None, **reading: Any) -> "Panel":
+    def read(cls, path: str | Path, *, target: "Target" = ..., **reading: Any) -> "Panel":
         r"""Read a panel from a CSV (also .gz, .tsv) or Parquet file.
 
         Delimiter, decimal mark and encoding of a CSV are found in the file. All other arguments are those of
@@ -247,14 +256,16 @@ class Panel:
         >>> panel.inputs.tolist(), panel.time.astype(str).tolist()
         ([[20.5], [nan]], ['2025-12-31T00:00:00', '2026-01-01T00:00:00'])
         """
-        from varnn.data.tables import Reading, columns_of
+        from varnn.data.frames import read_frame
+        from varnn.data.tables import Reading
 
         file = read_table(Path(path))
-        columns, file = columns_of(file.table), file._replace(table=None)  # which then is not held twice
         try:
-            how = Reading(target=target, **reading)
+            how = Reading(target=None if target is ... else target, **reading)
         except TypeError as error:
             raise ConfigError(f"Panel.read takes the arguments of Panel.from_frame: {error}.") from None
+        columns, how = read_frame(file.table, how, find_target=target is ...)
+        file = file._replace(table=None)  # which then is not held twice
         try:
             panel = from_columns(columns, how)
         except RowError as error:
@@ -429,72 +440,10 @@ def from_columns(table: "Columns", reading: "Reading") -> Panel:
 
     found = gathered(table, reading)
     names = ",".join(reading.times_in([*table, *found.input_names])) or None
-    panel = _grouped(**found._asdict(), sort=reading.sort, duplicates=reading.duplicates)
+    panel = Panel(**grouped(**found._asdict(), sort=reading.sort, duplicates=reading.duplicates))
     if panel.texts is not None:
         columns = [one for one in panel.texts.values if one not in panel.ignored]
         known = panel.texts.frequent(columns) if reading.categories is None else reading.categories
         numbers = Inputs(panel.inputs, panel.input_names, {})
         panel = panel._with(numbers.with_categories(panel.texts, known), panel.texts)
     return replace(panel, time_name=names, series_name=reading.series, read_as=reading.kept())
-
-
-def _grouped(
-    values: dict[str, Any],
-    *,
-    series: Coded | None,
-    input_names: tuple[str, ...],
-    target_name: str,
-    ignored: tuple[str, ...] = (),
-    notes: Sequence[Note] = (),
-    texts: Mapping[str, tuple[str, ...]] | None = None,
-    sort: bool = False,
-    duplicates: Duplicates = "error",
-) -> Panel:
-    """Bring the rows of each series together, in the order in which the series first appear.
-
-    Inputs, target and time (or None) are taken out of ``values`` one by one, so that few are held twice.
-    """
-    n_rows = len(values["target"])
-    if n_rows == 0:
-        raise DataError("a panel needs at least one row; the data are empty (0 samples).")
-    if len(input_names) == values["inputs"].shape[1]:  # otherwise Panel itself complains
-        refuse_unusable(values["inputs"], input_names)
-    refuse_unusable(values["target"][:, None], (target_name,))
-    for role, one in (("series", None if series is None else series.codes), ("time", values["time"])):
-        if one is not None and one.shape != (n_rows,):
-            raise DataError(
-                f"`{role}` must hold one value per row, shape ({n_rows},); it has shape {one.shape}."
-            )
-    series = Coded(("0",), np.zeros(n_rows, np.int8)) if series is None else series
-    starts, order = series.grouping()
-    starts = starts.astype(np.int64)
-    if np.any(series.codes[1:] < series.codes[:-1]):
-        reorder(values, order)
-    said: list[Note] = []
-    if values["time"] is not None:
-        if sort and (by_time := time_order(values["time"], starts)) is not None:
-            reorder(values, by_time)
-            order = order[by_time]
-            said.append(Note("rows are put in the order of time"))
-        starts, order, dropped = one_each(values, starts, order, duplicates)
-        if dropped:
-            said.append(Note(f"{dropped:,} rows repeat a time: the {duplicates} of each is kept"))
-        refuse_unordered(values["time"], starts, series.names, order)
-    elif sort or duplicates != "error":
-        raise ConfigError(
-            "sort and duplicates go by the time of rows, which have none. Name the `time` column."
-        )
-    inputs, target, time = (values.pop(name) for name in ("inputs", "target", "time"))
-    return Panel(
-        inputs=inputs,
-        target=target,
-        starts=starts,
-        ids=series.names,
-        input_names=input_names,
-        target_name=target_name,
-        time=time,
-        rows=order,
-        ignored=ignored,
-        notes=(*notes, *said),
-        texts=Texts(dict(texts), values["codes"]) if texts else None,
-    )

@@ -1,10 +1,11 @@
 """Columns of a table -> which of them is the time and which the series, where nobody said so.
 
-The target is never guessed. The time is the first column with dates (a time of day or an hour beside it
-joined to it), else columns called year, month, day and so on, else numbers that are seconds since 1970 or
-dates written as numbers. The series is looked for only where times do not increase from row to row: it
-then is the first column of texts within which they do, and whose values come one after another or at the
-same times. (The weather, told in two rows for one hour, is none.)
+The target is never guessed. Of a long frame (`varnn.data.long_frames`) the names tell. Else the time is the
+first column with dates (a time of day or an hour beside it joined to it), else columns called year, month,
+day and so on, else numbers that are seconds since 1970 or dates written as numbers. The series is looked for
+only where times do not increase from row to row: it then is the first column of texts within which they do,
+and whose values come one after another or at the same times. (The weather, told in two rows for one hour, is
+none.)
 """
 
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from varnn.data._time_columns import (
     row_times,
 )
 from varnn.data.grouping import Coded
+from varnn.data.long_frames import as_long
 from varnn.data.tables import Columns, Reading
 from varnn.errors import DataError, VarnnError
 
@@ -61,9 +63,11 @@ def guessed_roles(table: Columns, reading: Reading) -> Roles:
     >>> guessed_roles(columns_of(frame), Reading(target="load")).time
     ('Date', 'Time')
     """
+    long = as_long(reading, table)
+    guessed = {role for role in ("time", "series") if getattr(long, role) != getattr(reading, role)}
+    reading = long
     taken = {reading.target, reading.series, *(reading.inputs or ())}
     free = [name for name in table if name not in taken]
-    guessed = set()
     times = () if reading.time == NONE else tuple(reading.times_in(table))
     if reading.time is None:
         times = (

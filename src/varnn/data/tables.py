@@ -16,11 +16,12 @@ from varnn.data._notes import Note
 from varnn.data._sentinels import far_off, suspects
 from varnn.data._text_columns import found_texts, is_numeric, named_texts
 from varnn.data._time_columns import holds_dates, row_times
+from varnn.data.arrow_streams import as_table, is_table
 from varnn.data.categories import Categories
 from varnn.data.grouping import Coded
 from varnn.data.odd_input import column_name, plain_frame
 from varnn.data.order import Duplicates
-from varnn.errors import DataError, nearest
+from varnn.errors import DataError, VarnnError, nearest
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -30,18 +31,45 @@ Columns = dict[str, nw.Series[Any]]
 
 
 def collected(frame: Any) -> nw.DataFrame[Any]:
-    """Take a pandas, polars or pyarrow table with plain names and cells; a lazy one is computed."""
+    """Take a table of any kind with plain names and cells; a lazy one is computed, a stream read."""
     try:
-        table = nw.from_native(plain_frame(frame))
+        table = _taken(frame)
+        found = table.collect() if isinstance(table, nw.LazyFrame) else table
+        found.schema  # noqa: B018  # which is where names that come twice are told
+    except nw.exceptions.DuplicateError as error:
+        names = ", ".join(str(error).replace("- ", "").splitlines()[1:][:5])
+        raise DataError(f"each column needs a name of its own; the table has {names}. Rename them.") from None
+    except VarnnError:
+        raise
+    except Exception as error:  # of a query; each library has its own kinds
+        reason = str(error).partition("\n")[0]
+        raise DataError(
+            f"the table is a query, which failed: {type(error).__name__}: {reason.rstrip('.')}. Correct it."
+        ) from error
+    return found
+
+
+def _taken(frame: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
+    """Take a table by narwhals, or what hands over Arrow."""
+    taken: nw.DataFrame[Any] | nw.LazyFrame[Any]
+    plain = plain_frame(frame)
+    try:
+        taken = nw.from_native(plain)
+        return taken
+    except TypeError:
+        pass
+    try:
+        taken = nw.from_native(as_table(frame) if is_table(frame) else frame)
+        return taken
     except TypeError:
         raise DataError(
-            f"a table must be a pandas, polars or pyarrow one; got {type(frame).__name__}."
+            "a table must be a frame (pandas, polars, pyarrow, DuckDB, ...) or hand over Arrow; got "
+            f"{type(frame).__name__}."
         ) from None
-    return table.collect() if isinstance(table, nw.LazyFrame) else table
 
 
 def columns_of(frame: IntoDataFrame) -> Columns:
-    """Columns of a pandas, polars or pyarrow table by name."""
+    """Columns of a table of any kind by name."""
     table = collected(frame)
     return {name: table[name] for name in table.columns}
 

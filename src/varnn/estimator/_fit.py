@@ -15,6 +15,7 @@ from varnn.estimator._reporting import reporter
 from varnn.estimator._settings import checked_details
 from varnn.estimator.input import (
     RowSeries,
+    RowTime,
     check_fit_arguments,
     check_parameters,
     latest_rows,
@@ -38,6 +39,7 @@ def fit_rows(
     X: Any,
     y: Any,
     series: RowSeries,
+    time: RowTime = None,
     *,
     validation: Panel | None,
     on_epoch: Callable[[dict[str, float]], None] | None,
@@ -56,7 +58,7 @@ def fit_rows(
     if estimator.linear and estimator.adapt and checked_details(estimator.details).context != "window":
         warm_up.begin()
     most = checked_details(estimator.details).max_rows
-    panel = latest_rows(panel_of(estimator, X, y, series, fitting=True), most)
+    panel = latest_rows(panel_of(estimator, X, y, series, time, fitting=True), most)
     held_out = estimator.validation_fraction if validation is None else 0.0
     if panel.categories or panel.texts is not None:
         panel = with_learnt_inputs(panel, split_in_time(panel, 1 - held_out, held_out)[0])

@@ -1,5 +1,8 @@
 """A table in, predictions as a table of the same kind out: pandas, polars and pyarrow alike.
 
+What is no table yet comes back as the one it was computed to: a LazyFrame as a DataFrame, a DuckDB relation
+or an Arrow stream as a pyarrow table.
+
 ``predict`` gives arrays, as scikit-learn's contract has it: a Series that came back instead would align
 itself by index in the middle of a cross-validation or a pipeline. A table is another matter: it has its
 own names for time and series, and those who bring one want one back. Hence a way of its own, in which
@@ -12,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from varnn._types import FloatArray
-from varnn.data.categories import source_columns
 from varnn.data.panel import from_columns
-from varnn.data.tables import Reading, collected
 from varnn.errors import DataError
+from varnn.estimator._tables import held, reading_for
 from varnn.model.fitted import Fitted
 from varnn.model.intervals import Interval, bound_name
 
@@ -49,30 +51,19 @@ def predict_frame(
     """Predict every row of a table; see :meth:`varnn.VARNNRegressor.predict_frame`."""
     import narwhals as nw
 
-    fitted = model.fitted_
-    table = collected(frame)
-    target, fitted_series = (
-        one if one in table.columns else None for one in (fitted.target_name, fitted.series_name)
-    )
-    fitted_times = Reading(target=None, time=fitted.time_name).times_in(table.columns)
-    if time is None and fitted_times and set(fitted_times) <= set(table.columns):
-        time = fitted_times
-    series = series or fitted_series
-    times = [] if time is None else [time] if isinstance(time, str) else list(time)
-    # Rows that repeat a time would be left out, and each row is to have its prediction.
-    used = ("missing",) if time is None else ("missing", "time_format", "time_zone", "sort")
-    before = {name: one for name, one in fitted.training.reading.items() if name in used}
-    reading = Reading(
-        target=target,
-        time=time,
-        series=series,
-        inputs=source_columns(fitted.input_names, fitted.categories),
-        categories=fitted.categories,
-        **before,
-    )
-    panel = from_columns({name: table[name] for name in table.columns}, reading).logged()
+    from varnn.data.frames import read_frame
+    from varnn.data.long_frames import as_long
+    from varnn.data.tables import collected
+
+    fitted, rows = model.fitted_, held(frame)
+    table = collected(rows)
+    target = fitted.target_name if fitted.target_name in table.columns else None
+    reading = reading_for(fitted, table.columns, target=target, time=time, series=series)
+    columns, reading = read_frame(rows, as_long(reading, table.columns))
+    read = {*reading.times_in(columns), reading.series, target}
+    panel = from_columns(columns, reading).logged()
     found = _columns(model.predict(panel, interval=interval, resume=resume), interval)
-    kept = list(dict.fromkeys(one for one in (*times, series, target) if one is not None))
+    kept = [one for one in table.columns if one in read]  # what is the index stays there
     taken = [one for one in kept if one in found]
     if taken:
         raise DataError(

@@ -1,7 +1,7 @@
 """X and y as scikit-learn hands them over -> Panel, with the checks and messages its contract asks for."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,20 +11,22 @@ import numpy.typing as npt
 from varnn._types import FloatArray
 from varnn.data.categories import source_columns
 from varnn.data.names import default_names
-from varnn.data.odd_input import unmasked
+from varnn.data.odd_input import plain_frame, unmasked
 from varnn.data.panel import Panel, from_columns
 from varnn.data.preparation import split_in_time
 from varnn.data.rules import shown
-from varnn.errors import ConfigError, DataError
+from varnn.errors import ConfigError, DataError, RowError
 from varnn.estimator._checks import checked_inputs, checked_labels
 from varnn.estimator._settings import check_settings
+from varnn.estimator._tables import held, name_of, panel_by_name, said_of_times, with_index
 
 logger = logging.getLogger(__name__)
 
 FEW = 20  # labels: with fewer, what a fit gives means little
 
-_A_TIME = "Drop it, or say that it is the time of the rows: Panel.from_frame(frame, target=..., time=...)."
-RowSeries = Sequence[object] | npt.NDArray[Any] | None  # the series of each row; None: there is one
+_A_TIME = "Drop it, or say that it is the time of the rows: fit(frame, y, time=...)."
+RowSeries = Iterable[object] | None  # the series of each row, or the name of a column; None: there is one
+RowTime = Iterable[object] | None  # the time of each row, or names of columns; None: none, or an index
 
 
 def panel_of(
@@ -32,15 +34,27 @@ def panel_of(
     X: Any,
     y: Any = None,
     series: RowSeries = None,
+    time: RowTime = None,
     *,
     fitting: bool,
     target_name: str = "y",
 ) -> Panel:
-    """Take a panel as it is, and make one of inputs and labels; fitting, the estimator keeps their names."""
+    """Take a panel as it is, and make one of a table, or of inputs and labels; fitting, names are kept."""
     if not isinstance(X, Panel):
-        return panel_from(estimator, X, y, series, fitting=fitting, target_name=target_name)
-    if y is not None or series is not None:
-        raise DataError("a Panel holds labels and series already; give it alone, without y or series.")
+        X = held(X)
+        fitted = None if fitting else estimator.fitted_
+        if fitting and (name := name_of(y)) not in (None, *getattr(X, "columns", ())):
+            target_name = str(name)
+        try:
+            named = panel_by_name(X, y, series, time, labels=_labels, fitted=fitted)
+            if named is None:
+                given = with_index(X, y, series, time)
+                return panel_from(estimator, *given, fitting=fitting, target_name=target_name)
+        except RowError as error:
+            raise DataError(f"{error}{said_of_times(error)}") from None
+        return panel_of(estimator, named, fitting=fitting)
+    if y is not None or series is not None or time is not None:
+        raise DataError("a Panel holds labels, series and times already; give it alone, without these.")
     if fitting:
         keep_names(estimator, X.input_names)
         estimator.n_features_in_ = X.n_inputs
@@ -66,6 +80,7 @@ def panel_from(
     X: Any,
     y: Any,
     series: RowSeries,
+    time: RowTime,
     *,
     fitting: bool,
     target_name: str = "y",
@@ -76,8 +91,8 @@ def panel_from(
     ----------
     estimator : estimator
         Whose ``n_features_in_`` and ``feature_names_in_`` are set, or must be met.
-    X, y, series : Panel or array_like, array_like, array_like
-        Inputs (n_rows, n_inputs), labels (n_rows,) or None, and the series of each row or None.
+    X, y, series, time : Panel or array_like, array_like, array_like, array_like
+        Inputs (n_rows, n_inputs), labels (n_rows,) or None, and series and time of each row or None.
     fitting : bool
         Whether this is a call of ``fit``, which needs labels.
     target_name : str, default="y"
@@ -86,28 +101,31 @@ def panel_from(
     if fitting and y is None:
         raise DataError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None. "
-            "Give fit(X, y), or a Panel."
+            "Give fit(X, y); a frame and the name of its column, fit(frame, 'load'); or a Panel."
         )
     if X is None:
-        return _without_inputs(estimator, y, series, fitting=fitting, target_name=target_name)
+        labels = _labels_alone(estimator, y, fitting=fitting)
+        return Panel.from_arrays(None, labels, series=series, time=time, target_name=target_name)
     X = _without_dates(X)
     table = _table_of_texts(estimator, X, fitting=fitting)
     if table is not None:
         labels = np.full(len(table), np.nan) if y is None else _labels(y, len(table))
-        return _with_labels(estimator, table, labels, series, fitting=fitting, target_name=target_name)
+        named = {"series": series, "time": time, "target_name": target_name}
+        return _with_labels(estimator, table, labels, named, fitting=fitting)
     checked = checked_inputs(estimator, X, fitting=fitting)
     names = getattr(estimator, "feature_names_in_", None)
     return Panel.from_arrays(
         checked,
         None if y is None else _labels(y, len(checked)),
         series=series,
+        time=time,
         input_names=None if names is None else [str(one) for one in names],
         target_name=target_name,
     )
 
 
-def _without_inputs(estimator: Any, y: Any, series: RowSeries, *, fitting: bool, target_name: str) -> Panel:
-    """Make a panel of labels alone; the estimator must have been fitted so, too."""
+def _labels_alone(estimator: Any, y: Any, *, fitting: bool) -> FloatArray:
+    """Read labels without inputs; the estimator must have been fitted so, too."""
     if y is None:
         raise DataError(
             "without inputs there must be labels, and both X and y are None. Give predict(None, y) with the "
@@ -121,21 +139,18 @@ def _without_inputs(estimator: Any, y: Any, series: RowSeries, *, fitting: bool,
             f"the model was fitted on {estimator.n_features_in_} inputs, and X is None. Give X with as many "
             "columns."
         )
-    return Panel.from_arrays(None, _labels(y), series=series, target_name=target_name)
+    return _labels(y)
 
 
 def _without_dates(X: Any) -> Any:
-    """Refuse times among the inputs by name; a lazy frame is collected on the way."""
+    """Refuse times among the inputs by name."""
     if not hasattr(type(X), "columns"):  # no table
         if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
             raise DataError(f"inputs must be numbers; X holds {X.dtype}. {_A_TIME}")
         return X
     import narwhals as nw
 
-    table = nw.from_native(X, pass_through=True)
-    if isinstance(table, nw.LazyFrame):
-        table = table.collect()
-        X = table.to_native()
+    table = nw.from_native(plain_frame(X), pass_through=True)
     if isinstance(table, nw.DataFrame):
         dates = [name for name, kind in table.schema.items() if kind.is_temporal()]
         if dates:
@@ -160,11 +175,10 @@ def _table_of_texts(estimator: Any, X: Any, *, fitting: bool) -> Panel | None:
 
 
 def _with_labels(
-    estimator: Any, table: Panel, labels: FloatArray, series: RowSeries, *, fitting: bool, target_name: str
+    estimator: Any, table: Panel, labels: FloatArray, named: dict[str, Any], *, fitting: bool
 ) -> Panel:
-    """Give rows of a frame their labels and series; fitting, the estimator keeps the names of its inputs."""
-    names = table.input_names
-    panel = Panel.from_arrays(table.inputs, labels, series=series, input_names=names, target_name=target_name)
+    """Give rows of a frame their labels, series and times; fitting, the estimator keeps names of inputs."""
+    panel = Panel.from_arrays(table.inputs, labels, input_names=table.input_names, **named)
     texts = None if table.texts is None else table.texts.at(panel.rows)
     return panel_of(estimator, replace(panel, texts=texts, categories=table.categories), fitting=fitting)
 

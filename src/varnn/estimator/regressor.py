@@ -10,9 +10,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from varnn._types import FloatArray
 from varnn.data.files import write_atomically
 from varnn.data.panel import Panel
 from varnn.data.preparation import Fill, Scale
@@ -23,12 +21,12 @@ from varnn.estimator._forecast import Method
 from varnn.estimator._settings import checked_details, plain_settings, with_details
 from varnn.estimator.contract import Regressor, check_is_fitted
 from varnn.estimator.details import NAMES, Details, pointing_to_details, published
-from varnn.estimator.input import RowSeries, in_order, panel_of, row_weights, take_names
+from varnn.estimator.input import RowSeries, RowTime, in_order, panel_of, row_weights, take_names
+from varnn.estimator.looking import Looking
 from varnn.estimator.r_squared import r_squared
-from varnn.model.expert_weights import ExpertWeights, expert_weights
 from varnn.model.forecast import Forecast
 from varnn.model.intervals import Interval
-from varnn.model.prediction import predict, predict_intervals, residual_memory
+from varnn.model.prediction import predict, predict_intervals
 from varnn.model.warm_start import rows_kept
 from varnn.network.cell import Variant
 from varnn.persistence import card, model_file
@@ -41,10 +39,9 @@ if TYPE_CHECKING:
     import onnx
 
     from varnn.fitting import Settings
-    from varnn.monitoring import Diagnosis
 
 
-class VARNNRegressor(_display.Shown, Regressor):
+class VARNNRegressor(_display.Shown, Looking, Regressor):
     """One-step regression whose own recent errors are a learned memory.
 
     At row t the model sees the inputs x_t, and inputs and labels of the rows before it: it predicts them
@@ -210,6 +207,7 @@ class VARNNRegressor(_display.Shown, Regressor):
         y: Any = None,
         *,
         series: RowSeries = None,
+        time: RowTime = None,
         validation: Panel | None = None,
         on_epoch: Callable[[dict[str, float]], None] | None = None,
         stop: Event | None = None,
@@ -218,13 +216,15 @@ class VARNNRegressor(_display.Shown, Regressor):
 
         Parameters
         ----------
-        X : Panel or array_like
-            A :class:`Panel`, or inputs of shape (n_rows, n_inputs) with labels in ``y``; None for a stream
-            of labels alone.
-        y : array_like or None, default=None
-            Labels (n_rows,); NaN is missing. Not given with a panel.
-        series : RowSeries or None, default=None
-            Series of each row; None means one series. Not given with a panel.
+        X : Panel, table or array_like
+            A :class:`Panel`; a table (pandas, polars, pyarrow, DuckDB, Arrow); or inputs (n_rows, n_inputs).
+            None for a stream of labels alone.
+        y : array_like, str or None, default=None
+            Labels (n_rows,), NaN is missing; or the column of the table that holds them. None with a panel,
+            or with a long frame, whose columns ``unique_id``, ``ds`` and ``y`` say what they are.
+        series, time : RowSeries, RowTime or None, default=None
+            Series and time of each row, or the columns of the table with them. None is one series, and the
+            index of a pandas frame where it holds dates. Not given with a panel.
         validation : Panel or None, default=None
             Rows to choose on, instead of the last ``validation_fraction`` of each series.
         on_epoch : callable or None, default=None
@@ -237,7 +237,7 @@ class VARNNRegressor(_display.Shown, Regressor):
         """
         draft = copy(self)  # what scikit-learn's checks set on the way is not there if the fit fails
         fitted, forecaster = fit_rows(
-            draft, X, y, series, validation=validation, on_epoch=on_epoch, stop=stop
+            draft, X, y, series, time, validation=validation, on_epoch=on_epoch, stop=stop
         )
         self.fitted_, self.forecaster_ = fitted, forecaster
         self.history_ = fitted.training.history
@@ -250,6 +250,7 @@ class VARNNRegressor(_display.Shown, Regressor):
         y: Any = None,
         *,
         series: RowSeries = None,
+        time: RowTime = None,
         interval: float | Sequence[float] | None = None,
         resume: bool | None = None,
     ) -> Any:
@@ -257,16 +258,16 @@ class VARNNRegressor(_display.Shown, Regressor):
 
         Parameters
         ----------
-        X : Panel or array_like
-            A :class:`Panel`, whose target holds the labels; or inputs (n_rows, n_inputs); None for a model
-            without inputs.
-        y : array_like or None, default=None
-            Labels (n_rows,); each is used for rows after its own. Without any, here or in a panel, rows are
-            taken to follow the training rows, in closed loop: each prediction is taken as the label, within
-            the range of labels known (`varnn.streaming.closed_loop`). A line says so, once: scorers of
-            scikit-learn call ``predict(X)``; `varnn.evaluation.one_step_scorer` measures one step ahead.
-        series : RowSeries or None, default=None
-            Series of each row.
+        X : Panel, table or array_like
+            A :class:`Panel`, or a table with the columns of the fit, whose target holds the labels; or inputs
+            (n_rows, n_inputs); None for a model without inputs.
+        y : array_like, str or None, default=None
+            Labels (n_rows,); each is used for rows after its own. Without any, here or in X, rows are taken
+            to follow the training rows, in closed loop: each prediction is taken as the label, within the
+            range of labels known (`varnn.streaming.closed_loop`). A line says so, once. Scorers of
+            scikit-learn call ``predict(X)``, which is refused: `varnn.evaluation.one_step_scorer` measures.
+        series, time : RowSeries, RowTime or None, default=None
+            Series and time of each row, as in ``fit``.
         interval : float or sequence of float or None, default=None
             Level, or levels, of intervals to give with the predictions, such as 0.9; needs labels.
         resume : bool or None, default=None
@@ -279,7 +280,7 @@ class VARNNRegressor(_display.Shown, Regressor):
             In the target's units; for a panel in its own row order, else in the order of X. With
             ``interval``, predictions and bounds: (n_rows,), or (n_rows, n_levels) for several levels.
         """
-        panel = self._panel(X, y, series)
+        panel = self._panel(X, y, series, time)
         if interval is not None:
             found = predict_intervals(self.fitted_, panel, interval, resume=resume)
             return Interval(*(in_order(X, panel, one) for one in found))
@@ -333,6 +334,7 @@ class VARNNRegressor(_display.Shown, Regressor):
         y: Any = None,
         *,
         series: RowSeries = None,
+        time: RowTime = None,
         horizon: int | None = None,
         inputs: Any = None,
         interval: float | Sequence[float] | None = None,
@@ -342,9 +344,9 @@ class VARNNRegressor(_display.Shown, Regressor):
 
         Parameters
         ----------
-        X, y, series : Panel or array_like, array_like, array_like
-            The rows so far: a :class:`Panel`, or inputs and labels. None goes on after the rows that
-            were given to ``fit``.
+        X, y, series, time : Panel, table or array_like, array_like, array_like, array_like
+            The rows so far, as ``predict`` takes them. None goes on after the rows that were given to
+            ``fit``.
         horizon : int or None, default=None
             Rows ahead; None is the ``horizon`` the model was fitted with.
         inputs : Panel, array_like or None, default=None
@@ -374,7 +376,7 @@ class VARNNRegressor(_display.Shown, Regressor):
         >>> bool(np.abs(ahead.prediction - np.sin(np.arange(400, 404) / 4)).max() < 0.1)
         True
         """
-        panel = rows_kept(self.fitted_) if X is None else self._panel(X, y, series)
+        panel = rows_kept(self.fitted_) if X is None else self._panel(X, y, series, time)
         return _forecast.forecast(
             self.fitted_,
             self.forecaster_,
@@ -392,10 +394,11 @@ class VARNNRegressor(_display.Shown, Regressor):
         sample_weight: Any = None,
         *,
         series: RowSeries = None,
+        time: RowTime = None,
         resume: bool | None = None,
     ) -> float:
         """R² of the one-step predictions, over rows whose label is known; as ``predict``."""
-        panel = self._panel(X, y, series)
+        panel = self._panel(X, y, series, time)
         known = ~np.isnan(panel.target)
         if not known.any():
             raise DataError("a score needs labels, and no row has one. Give score(X, y).")
@@ -403,34 +406,6 @@ class VARNNRegressor(_display.Shown, Regressor):
         weights = None if weights is None else weights[panel.rows][known]
         predictions = predict(self.fitted_, panel, resume=resume)
         return r_squared(panel.target[known], predictions[known], weights)
-
-    def innovations(
-        self, X: Any, y: Any = None, *, series: RowSeries = None, resume: bool | None = None
-    ) -> FloatArray:
-        """Label minus one-step prediction of every row, NaN where the label is missing; as ``predict``."""
-        panel = self._panel(X, y, series)
-        return in_order(X, panel, np.asarray(panel.target - predict(self.fitted_, panel, resume=resume)))
-
-    def memory(self, X: Any, y: Any = None, *, series: RowSeries = None) -> npt.NDArray[np.float32]:
-        """Residual memory that each row was predicted with, (n_rows, ensemble * memory_size)."""
-        panel = self._panel(X, y, series)
-        return in_order(X, panel, residual_memory(self.fitted_, panel))
-
-    def expert_weights(
-        self, X: Any, y: Any = None, *, series: RowSeries = None, resume: bool | None = None
-    ) -> ExpertWeights:
-        """How much each expert counted in each prediction; rows and `resume` are as those of ``predict``."""
-        panel = self._panel(X, y, series)
-        names, weights = expert_weights(self.fitted_, panel, resume=resume)
-        return ExpertWeights(names, in_order(X, panel, weights))
-
-    def diagnose(
-        self, X: Any, y: Any = None, *, series: RowSeries = None, resume: bool | None = None
-    ) -> Diagnosis:
-        """Say what the innovations still hold, where they changed, and whether intervals covered."""
-        from varnn.monitoring.diagnostics import PredictionTrace, diagnose_trace
-
-        return diagnose_trace(PredictionTrace.of(self.fitted_, self._panel(X, y, series), resume=resume))
 
     def stream(self, n_series: int | None = None, *, resume: Resume = False) -> Stream:
         """Start predicting and observing one step at a time; see :class:`Stream`.
@@ -488,7 +463,7 @@ class VARNNRegressor(_display.Shown, Regressor):
     def _details(self) -> Details:
         return checked_details(self.details)
 
-    def _panel(self, X: Any, y: Any, series: RowSeries = None) -> Panel:
+    def _panel(self, X: Any, y: Any, series: RowSeries, time: RowTime) -> Panel:
         """The rows to predict, of a model that is fitted."""
         check_is_fitted(self)
-        return panel_of(self, X, y, series, fitting=False, target_name=self.fitted_.target_name)
+        return panel_of(self, X, y, series, time, fitting=False, target_name=self.fitted_.target_name)
