@@ -100,6 +100,9 @@ Cluster = Annotated[
         "ray://head:10001.",
     ),
 ]
+Page = Annotated[
+    Path | None, typer.Option("--report", help="HTML page to write: one file that needs nothing else.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, for programs.")]
 
 

@@ -18,6 +18,7 @@ from varnn.cli import (
     fit,
     forecast,
     inspect,
+    monitor,
     predict,
     reproduce,
     serve,
@@ -40,6 +41,7 @@ app.command("demo")(demo.demo)
 app.command("fit")(fit.fit)
 app.command("predict")(predict.predict)
 app.command("forecast")(forecast.forecast)
+app.command("monitor")(monitor.monitor)
 app.command("stream")(stream.stream)
 app.command("serve")(serve.serve)
 app.command("inspect")(inspect.inspect)

@@ -12,6 +12,7 @@ from varnn.cli._options import (
     Inputs,
     Json,
     Missing,
+    Page,
     Series,
     Sort,
     Target,
@@ -72,14 +73,18 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="With --each: leave models that are there already.")
     ] = True,
+    report: Page = None,
     as_json: Json = False,
 ) -> None:
     """Fit a model to a table and save it; with --each series, one to each series.
 
+    With --report a page shows how good it is on the rows that were held out, which inputs matter, and where
+    it fails.
+
     Ctrl-C cuts training short: what is trained by then is saved, and the file says so. With --each, models
     that are finished are kept, and the same command goes on with the others.
     """
-    from varnn.cli import _many, _packages, _table
+    from varnn.cli import _many, _packages, _pages, _table
     from varnn.cli._interrupt import INTERRUPTED, fit_or_cut_short
     from varnn.cli.terminal import console
     from varnn.data.files import check_writable
@@ -87,10 +92,12 @@ def fit(
     from varnn.estimator.input import latest_rows
     from varnn.estimator.regressor import VARNNRegressor
     from varnn.persistence.model_file import check_replaceable
+    from varnn.report import fit_page
 
     _many.check_each(each, output, workers=(workers, None), cluster=(cluster, None), resume=(resume, True))
     further = tuple(listed(experts) or ())
     _packages.ask_for(tables=True, training=True, boosting=bool(further), cluster=cluster is not None)
+    _pages.check_page(report, refused="--each fits many" if each is not None else "")
     if each is None:
         check_writable(output)
         check_replaceable(output)
@@ -111,6 +118,7 @@ def fit(
     words = console(stderr=True, quiet=as_json)
     words.print(understood.in_words(), markup=False)
     facts, panel = understood.facts(), understood.panel
+    title, guessed = understood.name, understood.roles.guessed
     if each is None:  # else each series has its own latest rows
         panel = latest_rows(panel, max_rows)
     del understood  # and with it the rows that are not learnt from
@@ -140,6 +148,9 @@ def fit(
     if cut_short:
         said = f"training was cut short {cut_short}: saved {output} as it was then."
     words.print(said, markup=False)
+    _pages.write_page(
+        report, words, lambda on_step: fit_page(model, panel, title=title, guessed=guessed, on_step=on_step)
+    )
     if as_json:
         leak = model.fitted_.training.leak
         result = {"model": str(output), "best_validation_error": best, "leak": leak, "data": facts}

@@ -16,6 +16,7 @@ from varnn.cli._options import (
     Levels,
     Missing,
     Output,
+    Page,
     Parallel,
     Series,
     Sort,
@@ -77,6 +78,7 @@ def forecast(
     ] = None,
     workers: Parallel = None,
     cluster: Cluster = None,
+    report: Page = None,
     as_json: Json = False,
 ) -> None:
     """Forecast the rows after the end of each series of a table.
@@ -84,7 +86,7 @@ def forecast(
     With --backtest nothing is written: forecasts are made from before every row of the last fifth of the
     table, and scored beside simple ones at each step.
     """
-    from varnn.cli import _packages, _table
+    from varnn.cli import _packages, _pages, _table
     from varnn.cli._interrupt import INTERRUPTED, fit_or_cut_short
     from varnn.cli.terminal import console
     from varnn.data.files import STANDARD, check_writable, table_writer
@@ -94,6 +96,7 @@ def forecast(
     from varnn.estimator.loading import load
     from varnn.estimator.regressor import VARNNRegressor
     from varnn.model.intervals import check_levels
+    from varnn.report import forecast_page
 
     if as_json and output == STANDARD and not backtest:
         raise ConfigError(
@@ -108,6 +111,7 @@ def forecast(
         )
     _packages.ask_for(tables=True, training=model_path is None, cluster=cluster is not None)
     check_writable(output)
+    _pages.check_page(report, refused="--backtest fits many" if backtest else "")
     if interval:
         check_levels(interval)  # before the work, not after it
     model = None if model_path is None else load(model_path)
@@ -138,7 +142,7 @@ def forecast(
     words = console(stderr=True, quiet=as_json or (output == STANDARD and not backtest))
     words.print(understood.in_words(), markup=False)
     known_inputs = listed(known) or []
-    roles, facts, panel = understood.roles, understood.facts(), understood.panel
+    name, roles, facts, panel = understood.name, understood.roles, understood.facts(), understood.panel
     del understood  # so that rows may go that are not learnt from
     if backtest:
         panel = latest_rows(panel, max_rows or max(1, _TARGETS // steps))
@@ -177,6 +181,20 @@ def forecast(
     with table_writer(output) as write:
         write(found.columns())
     words.print(f"Forecast {found.horizon} rows of {len(found.ids)} series. Wrote {output}.", markup=False)
+    _pages.write_page(
+        report,
+        words,
+        lambda _: forecast_page(
+            model,
+            panel,
+            forecast=found if interval else None,  # without levels, the page has some of its own
+            levels=interval,
+            horizon=steps,
+            inputs=coming,
+            title=name,
+            guessed=roles.guessed,
+        ),
+    )
     if cut_short:
         said = f"training was cut short {cut_short}: forecasts are as they were then."
         console(stderr=True).print(said, markup=False)

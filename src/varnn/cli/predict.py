@@ -15,6 +15,7 @@ from varnn.cli._options import (
     Missing,
     Model,
     Output,
+    Page,
     Series,
     Sort,
     Time,
@@ -65,6 +66,7 @@ def predict(
             "--cluster", help="Ray cluster to predict a folder on: auto, or an address, as ray://head:10001."
         ),
     ] = None,
+    report: Page = None,
     as_json: Json = False,
 ) -> None:
     """Predict each row of a table from its inputs and the labels before it.
@@ -81,7 +83,7 @@ def predict(
     """
     from threadpoolctl import threadpool_limits
 
-    from varnn.cli import _packages, _table
+    from varnn.cli import _packages, _pages, _table
     from varnn.cli._folders import predict_folder
     from varnn.cli._many import pieces_of_many
     from varnn.cli._predictions import pieces
@@ -92,6 +94,7 @@ def predict(
     from varnn.model.intervals import check_levels
     from varnn.model.warm_start import rows_before
     from varnn.network.compiled_code import worth_it_for
+    from varnn.report import predict_page
     from varnn.scale.loading import load
     from varnn.scale.models import Models
 
@@ -113,6 +116,7 @@ def predict(
         duplicates=duplicates,
     )
     if data.is_dir():
+        _pages.check_page(report, refused="DATA is a folder")
         options: Any = {"after_training": resume, "workers": workers, "cluster": cluster, "as_json": as_json}
         predict_folder(model_path, data, output, columns, levels, **options)
         return
@@ -121,9 +125,11 @@ def predict(
             "--workers and --cluster are for folders of files; DATA is no folder. Leave them out."
         )
     check_writable(output)
+    _pages.check_page(report)
     model: Any = load(model_path)
     many: Models | None = model if isinstance(model, Models) else None
     if many is not None:
+        _pages.check_page(report, refused="MODEL holds many")
         if not len(many):
             raise ModelFileError(
                 f"there is no model in {str(model_path)!r}: all failed, or none is there yet."
@@ -173,6 +179,17 @@ def predict(
             write(piece)
             progress.update(task, advance=len(piece["prediction"]))
     words.print(f"Predicted {rows:,} rows {how}. Wrote {output}.", markup=False)
+    _pages.write_page(
+        report,
+        words,
+        lambda _: predict_page(
+            model,
+            understood.panel,
+            resume=resume,
+            title=understood.name,
+            guessed=understood.roles.guessed,
+        ),
+    )
     if as_json:
         written = {"output": str(output), "how": how, "training_rows_before": before}
         typer.echo(json.dumps(written | {"data": understood.facts()}, indent=1))

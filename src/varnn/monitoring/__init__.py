@@ -6,6 +6,7 @@ from varnn.monitoring.event import Event
 from varnn.monitoring.failures import Failures, failures
 from varnn.monitoring.monitor import Monitor, detect
 from varnn.monitoring.trace import PredictionTrace
+from varnn.monitoring.watching import Watched, watch
 
 __all__ = [
     "Diagnosis",
@@ -13,8 +14,10 @@ __all__ = [
     "Failures",
     "Monitor",
     "PredictionTrace",
+    "Watched",
     "detect",
     "diagnose",
     "diagnose_trace",
     "failures",
+    "watch",
 ]

@@ -9,7 +9,9 @@ from collections import Counter
 import numpy as np
 
 from varnn.data.in_words import figure, times
+from varnn.data.panel import Panel
 from varnn.monitoring.diagnosis import Diagnosis
+from varnn.monitoring.event import event_in_words
 
 _NOTABLE = 0.05  # a correlation below it explains less than a quarter of a percent of the squared error
 _BEYOND_CHANCE = 2.0  # bands of 1.96 standard errors: about 1 in 10,000 for one lag, 1 in 200 for fifty
@@ -23,13 +25,15 @@ _SPANS = {3600: "one hour", _DAY: "one day", _WEEK: "one week"}
 _CYCLES = {_DAY: (_DAY // 2, "a daily cycle is left"), _WEEK: (_DAY, "a weekly cycle is left")}
 
 
-def findings(diagnosis: Diagnosis) -> list[str]:
+def findings(diagnosis: Diagnosis, panel: Panel | None = None) -> list[str]:
     """Give one sentence for each thing worth knowing.
 
     Parameters
     ----------
     diagnosis : Diagnosis
         What was measured.
+    panel : Panel or None, default=None
+        The rows, for names and times of what changed; None goes by their numbers.
 
     Examples
     --------
@@ -47,7 +51,7 @@ def findings(diagnosis: Diagnosis) -> list[str]:
         *_hours(diagnosis),
         *_tails(diagnosis),
         *_calibration(diagnosis),
-        *_changes(diagnosis),
+        *_changes(diagnosis, panel),
     ]
     return said or ["The innovations look like white noise: nothing is left that these checks could see."]
 
@@ -186,10 +190,12 @@ def _calibration(diagnosis: Diagnosis) -> list[str]:
     return said
 
 
-def _changes(diagnosis: Diagnosis) -> list[str]:
+def _changes(diagnosis: Diagnosis, panel: Panel | None) -> list[str]:
     if not diagnosis.events:
         return []
-    first = min(diagnosis.events, key=lambda event: event.row)
+    event = min(diagnosis.events, key=lambda event: event.row)
+    numbered = panel is None or (panel.time is None and panel.n_series == 1)
+    first = str(event) if numbered or panel is None else event_in_words(event, panel)
     if len(diagnosis.events) == 1:
         return [f"One change was noticed: {first}."]
     counts = Counter(event.kind for event in diagnosis.events)

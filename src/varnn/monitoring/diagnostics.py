@@ -111,7 +111,7 @@ def diagnose(
         calibration=calibration,
         events=_changes(errors, panel, covered, None if calibration is None else calibration.watched),
     )
-    return replace(measured, findings=tuple(findings(measured)))
+    return replace(measured, findings=tuple(findings(measured, panel)))
 
 
 def _checked(

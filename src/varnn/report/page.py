@@ -16,6 +16,7 @@ from varnn.data.files import write_atomically
 from varnn.report import inlined
 from varnn.report._packing import packed
 from varnn.report._picture import picture
+from varnn.report.bars import Bar, bars
 from varnn.report.chart import TimeChart
 from varnn.report.provenance import provenance
 
@@ -71,6 +72,27 @@ class Report:
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         self._add(title, _wide(table, title) + said)
 
+    def add_bars(
+        self,
+        title: str,
+        columns: Sequence[str],
+        lines: Sequence[Bar],
+        *,
+        note: str = "",
+        strong: int | None = None,
+    ) -> None:
+        """Add a table with a bar in each line; the second column stands over the bars.
+
+        Examples
+        --------
+        >>> page = Report("A stream", "48 rows", "Seven o'clock is hard.")
+        >>> page.add_bars("By hour", ["hour", "", "RMSE"], [Bar(["07:00", "3.1"], 3.1, mark=2.0)])
+        >>> '<table class="bars">' in page.html()
+        True
+        """
+        said = f'<p class="note">{html.escape(note)}</p>' if note else ""
+        self._add(title, _wide(bars(columns, lines, strong=strong), title) + said)
+
     def add_chart(self, title: str, chart: TimeChart, caption: str) -> None:
         """Add a chart over time that readers zoom; the caption also describes it to those who cannot see it.
 
@@ -109,13 +131,14 @@ class Report:
         said = f"<figcaption>{html.escape(caption)}</figcaption>"
         self._add(title, f'<figure><div class="drawn">{drawn}</div>{said}</figure>')
 
-    def add_points(self, title: str, points: Sequence[tuple[str, str]]) -> None:
-        """Add a list of points, each a heading and a text."""
+    def add_points(self, title: str, points: Sequence[tuple[str, str]], *, compact: bool = False) -> None:
+        """Add a list of points, each a heading and a text; compact, the text stands beside its heading."""
         if points:
             listed = "".join(
                 f"<dt>{html.escape(head)}</dt><dd>{html.escape(text)}</dd>" for head, text in points
             )
-            self._add(title, f"<dl>{listed}</dl>")
+            opening = '<dl class="compact">' if compact else "<dl>"
+            self._add(title, f"{opening}{listed}</dl>")
 
     def add_words(self, title: str, sentences: Sequence[str]) -> None:
         """Add sentences, one below the other."""

@@ -1,0 +1,88 @@
+"""Importance of inputs -> a section of a page: a bar for each, with its spread over repeats."""
+
+import numpy as np
+
+from varnn.data.in_words import change, figure
+from varnn.evaluation.importance import Importance
+from varnn.report.bars import Bar
+from varnn.report.page import Report
+
+_SHOWN = 20
+_BEYOND = 2.0  # standard deviations above nothing, from which on an input is said to matter
+_MATTERS = 0.005  # of the squared error
+_NONE = (
+    "None: its predictions are the same whatever the inputs are. They were found to be of no use when the "
+    "model was chosen on the validation rows; it goes by the labels before a row, and by the time."
+)
+
+
+def add_importance(report: Report, found: Importance, rows: str) -> None:
+    """Add which inputs matter.
+
+    Parameters
+    ----------
+    report : Report
+        The page to add to.
+    found : Importance
+        As `varnn.evaluation.importance` gives it.
+    rows : str
+        What rows it was measured on, in words.
+    """
+    if not found.names:
+        return
+    if (found.rolled_mse == found.mse).all():
+        report.add_words("Which inputs matter", [_NONE])
+        return
+    lines = [
+        Bar(
+            [name, change(rise), _spread(low, high), figure(float(np.sqrt(errors.mean())))],
+            float(rise),
+            spread=(float(low), float(high)),
+        )
+        for name, rise, (low, high), errors in zip(
+            found.names, found.rise, _ends(found), found.rolled_mse, strict=True
+        )
+    ][:_SHOWN]
+    left = len(found.names) - len(lines)
+    repeats = found.rolled_mse.shape[1]
+    report.add_bars(
+        "Which inputs matter",
+        ["input", "", "squared error", "lowest to highest", "RMSE then"],
+        lines,
+        note=f"{in_words(found)} Bars: by how much the squared error of {found.rows:,} rows rises when an "
+        "input is rolled in time, so that it tells nothing about its row any more; the mean of "
+        f"{repeats}, and a thin line from the lowest to the highest. RMSE with all inputs: "
+        f"{figure(float(np.sqrt(found.mse)))}. "
+        f"Measured on {rows}. Labels before a row, and its time of day, are seen by the model in any case; "
+        "inputs that tell the same stand in for each other."
+        + (f" {left:,} more inputs matter less." if left else ""),
+    )
+
+
+def in_words(found: Importance) -> str:
+    """Say which inputs matter beyond chance.
+
+    Examples
+    --------
+    >>> errors = np.array([[2.0, 2.2], [1.0, 1.01]])
+    >>> in_words(Importance(names=("heat", "wind"), mse=1.0, rolled_mse=errors, rows=100))
+    'One input matters: heat.'
+    """
+    spread = np.nan_to_num(found.spread)
+    matter = [
+        name
+        for name, rise, one in zip(found.names, found.rise, spread, strict=True)
+        if rise > max(_MATTERS, _BEYOND * one / np.sqrt(found.rolled_mse.shape[1]))
+    ]
+    if not matter:
+        return "No input matters by itself beyond chance: the model goes by the labels before a row."
+    names = ", ".join(matter[:3]) + (", ..." if len(matter) > 3 else "")
+    return f"One input matters: {names}." if len(matter) == 1 else f"{len(matter)} inputs matter: {names}."
+
+
+def _ends(found: Importance) -> list[tuple[float, float]]:
+    return [(float(one.min() - 1), float(one.max() - 1)) for one in found.ratios]
+
+
+def _spread(low: float, high: float) -> str:
+    return f"{change(low)} to {change(high)}"

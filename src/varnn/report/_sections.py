@@ -1,0 +1,139 @@
+"""Sections that pages of one model share: its course over some rows, what is left, experts, card."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from varnn.data.in_words import beside, figure, percent
+from varnn.data.panel import Panel
+from varnn.estimator.regressor import VARNNRegressor
+from varnn.model.expert_weights import expert_weights
+from varnn.model.fitted import Fitted
+from varnn.monitoring.diagnostics import FEWEST_ROWS, Diagnosis, PredictionTrace, diagnose_trace
+from varnn.monitoring.event import Event
+from varnn.monitoring.failures import Failures
+from varnn.persistence.card import card
+from varnn.report import course
+from varnn.report.bars import Bar
+from varnn.report.page import Report
+
+LOOKED_AT = 100_000  # rows, the latest
+_LEFT_OUT = ("Settings: ", "Written by ")  # lines of a card that a page has elsewhere
+
+
+def add_course(
+    report: Report,
+    trace: PredictionTrace,
+    rows: str,
+    *,
+    events: Sequence[Event] = (),
+    failures: Failures | None = None,
+) -> None:
+    """Add truth, predictions and intervals over time; ``rows`` says what rows these are."""
+    chart = course.predictions(trace, events=events, stretches=() if failures is None else failures.stretches)
+    left = trace.panel.n_series - len(chart.series)
+    report.add_chart(
+        "Truth and predictions",
+        chart,
+        f"One-step predictions of {rows}"
+        + (", with their intervals" if trace.lower is not None else "")
+        + "; below, the errors."
+        + (" Series with the largest errors first." if len(chart.series) > 1 else "")
+        + (f" {left:,} more with smaller errors are not drawn." if left else ""),
+    )
+
+
+def add_coverage(report: Report, trace: PredictionTrace) -> None:
+    """Add what intervals kept of what they promised: over time, and by level."""
+    calibration = trace.calibration
+    if calibration is None:
+        return
+    chart = course.coverage(trace)
+    if chart is not None:
+        report.add_chart(
+            "Coverage over time",
+            chart,
+            f"Share of labels within their {course.BAND}, of the rows just before each; within the band, "
+            "chance explains that it is not exactly what was promised.",
+        )
+    lines = [
+        Bar([f"{100 * level:g} %", percent(held), figure(width)], float(held), mark=float(level))
+        for level, held, width in zip(
+            calibration.levels.tolist(),
+            calibration.coverage.tolist(),
+            calibration.width.tolist(),
+            strict=True,
+        )
+    ]
+    report.add_bars(
+        "Intervals by level",
+        ["promised", "", "held", "mean width"],
+        lines,
+        note="Bars: share of labels within the intervals of each level; strokes: what was promised.",
+    )
+
+
+def add_left_over(report: Report, diagnosis: Diagnosis | None) -> None:
+    """Add what is left in the errors, in words."""
+    if diagnosis is not None:
+        report.add_words("What is left in the errors", diagnosis.findings)
+
+
+def add_experts(report: Report, fitted: Fitted, trace: PredictionTrace, resume: bool | None) -> None:
+    """Add who was believed, and how much, over time."""
+    if fitted.experts is None or np.isnan(trace.panel.target).all():
+        return
+    names, weights = expert_weights(fitted, trace.panel, resume=resume)
+    mean = weights.mean(axis=0)
+    order = course.worst_first(trace.innovations, trace.panel)
+    report.add_chart(
+        "Who is right when",
+        course.experts(trace.panel, names, weights, order),
+        "How much each expert counts in a prediction: who was right lately counts more. On the whole "
+        f"{names[int(mean.argmax())]!r} was believed most, {percent(float(mean.max()), 0)}.",
+    )
+
+
+def add_card(report: Report, model: VARNNRegressor) -> None:
+    """Add what the model is and what its limits are, as its file says it."""
+    text = card(model.fitted_, {}, _horizon(model))
+    lines = [line for line in text.splitlines() if not line.startswith(_LEFT_OUT)]
+    report.add_words("The model and its limits", lines)
+
+
+def diagnosed(trace: PredictionTrace) -> Diagnosis | None:
+    """Diagnose rows; None where they are too few."""
+    known = int(np.count_nonzero(~np.isnan(trace.innovations)))
+    return diagnose_trace(trace) if known >= FEWEST_ROWS and trace.panel.lengths.max() > 1 else None
+
+
+def verdict(found: Failures, rows: str) -> str:
+    """Say in a sentence or two how well a model did on some rows.
+
+    Examples
+    --------
+    >>> from varnn import Panel
+    >>> from varnn.monitoring import failures
+    >>> panel = Panel.from_arrays(None, np.tile([1.0, 2.0], 50))
+    >>> verdict(failures(panel, panel.target + 0.5), "99 test rows")
+    'On 99 test rows the RMSE is 0.5, that of persistence 1: its squared error is 75.0% below that of ...'
+    """
+    whole = found.overall
+    said = f"On {rows} the RMSE is {figure(whole.rmse)}, that of persistence {figure(whole.persistence)}"
+    if whole.persistence > 0:
+        ratio = (whole.rmse / whole.persistence) ** 2 - 1
+        said += f": its squared error is {beside(ratio)} that of predicting the last label"
+    if whole.coverage is not None:
+        said += f". Of the labels {percent(whole.coverage)} lie within their {course.BAND}s"
+    return f"{said}."
+
+
+def latest(panel: Panel) -> tuple[Panel, str]:
+    """Rows to look at, and what to say where they are not all."""
+    some = panel.latest(LOOKED_AT)
+    return some, "" if len(some) == len(panel) else f"the latest {len(some):,} of {len(panel):,} rows"
+
+
+def _horizon(model: VARNNRegressor) -> int:
+    forecaster = getattr(model, "forecaster_", None)
+    return 1 if forecaster is None else int(forecaster.horizon)

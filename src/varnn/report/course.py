@@ -1,0 +1,169 @@
+"""What a model did, row by row -> charts over time: truth and predictions, coverage, and who was believed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from varnn._types import DoubleArray, FloatArray, IntArray
+from varnn.data.panel import Panel
+from varnn.monitoring.event import Event
+from varnn.monitoring.failures import Stretch, stretch_length
+from varnn.monitoring.trace import WATCHED, PredictionTrace
+from varnn.report.chart import MOST_LINES, ChartSeries, TimeChart, chart_places, marks_of
+from varnn.report.over_time import in_spans
+
+MOST_SERIES = 40  # in a picker
+BAND = f"{100 * WATCHED:.0f} % interval"
+_FEWEST_IN_SPAN = 100  # rows that a share of covered labels is taken of
+_SPANS = 1000  # of experts' weights
+_REST = "all others"
+
+
+def worst_first(errors: FloatArray, panel: Panel) -> IntArray:
+    """Numbers of the series to show, the one with the largest mean squared error first.
+
+    Examples
+    --------
+    >>> panel = Panel.from_arrays(None, np.zeros(4), series=list("aabb"))
+    >>> worst_first(np.array([1.0, 1.0, 3.0, 3.0]), panel).tolist()
+    [1, 0]
+    """
+    with np.errstate(over="ignore"):
+        squares = np.square(np.asarray(errors, np.float64))
+    known = ~np.isnan(squares)
+    sums = np.add.reduceat(np.where(known, squares, 0.0), panel.starts[:-1])
+    counts = np.add.reduceat(known, panel.starts[:-1], dtype=np.int64)
+    return np.argsort(-sums / np.maximum(counts, 1), kind="stable")[:MOST_SERIES]
+
+
+def predictions(
+    trace: PredictionTrace,
+    *,
+    name: str = "prediction",
+    events: Sequence[Event] = (),
+    stretches: Sequence[Stretch] = (),
+    others: Mapping[str, FloatArray] | None = None,
+) -> TimeChart:
+    """Draw truth, predictions and intervals, with changes marked and the worst stretches a press away.
+
+    Parameters
+    ----------
+    trace : PredictionTrace
+        What the model did.
+    name : str, default="prediction"
+        What to call its line.
+    events, stretches : sequence of Event, sequence of Stretch
+        To mark, and to zoom into; rows are those of the trace's panel.
+    others : mapping or None, default=None
+        Predictions of the same rows by other models, by name.
+    """
+    panel, places, band = trace.panel, chart_places(trace.panel), trace.band()
+    lines = {name: trace.prediction, **(others or {})}
+    _, span = stretch_length(panel)
+    shown = []
+    for series in worst_first(trace.innovations, panel).tolist():
+        rows = _rows(panel, series)
+        here = _from_start(places, rows)
+        own = [one for one in stretches if rows.start <= one.first < rows.stop]
+        ends = {
+            _called(index, span): (here[one.first - rows.start], here[one.last - rows.start])
+            for index, one in enumerate(own[:3])
+        }
+        marked = [
+            event._replace(row=event.row - rows.start, began=event.began - rows.start)
+            for event in events
+            if event.series == series
+        ]
+        shown.append(
+            ChartSeries(
+                places=here,
+                truth=panel.target[rows],
+                lines={line: values[rows] for line, values in lines.items()},
+                bands={} if band is None else {BAND: (band[0][rows], band[1][rows])},
+                marks=marks_of(marked, here),
+                views=ends,
+                name=panel.ids[series],
+            )
+        )
+    return TimeChart(shown, unit=panel.target_name, errors=True)
+
+
+def coverage(trace: PredictionTrace) -> TimeChart | None:
+    """Draw the share of labels within their interval over time, and what chance allows; None without any."""
+    covered, panel = trace.covered, trace.panel
+    if covered is None:
+        return None
+    places, shown = chart_places(panel), []
+    for series in worst_first(trace.innovations, panel).tolist():
+        rows = _rows(panel, series)
+        known = np.flatnonzero(~np.isnan(covered[rows])) + rows.start
+        length = max(_FEWEST_IN_SPAN, len(known) // 20)
+        if len(known) < 2 * length:
+            continue
+        sums = np.concatenate([[0.0], np.cumsum(covered[known])])
+        share = 100 * (sums[length:] - sums[:-length]) / length
+        at = known[length - 1 :]
+        # Every row would be one of many that say the same: a few hundred show its course.
+        at, share = at[:: max(1, length // 10)], share[:: max(1, length // 10)]
+        reach = 196 * np.sqrt(WATCHED * (1 - WATCHED) / length)
+        low, high = 100 * WATCHED - reach, min(100.0, 100 * WATCHED + reach)
+        shown.append(
+            ChartSeries(
+                places=_from_start(places, rows)[at - rows.start],
+                lines={f"covered, of the last {length:,} rows": share},
+                bands={"what chance allows": (np.full(len(at), low), np.full(len(at), high))},
+                name=panel.ids[series],
+            )
+        )
+    return TimeChart(shown, unit=f"labels within their {BAND} (%)") if shown else None
+
+
+def experts(panel: Panel, names: Sequence[str], weights: DoubleArray, order: IntArray) -> TimeChart:
+    """Draw how much each expert counts over time, as areas that make up 1; of many, the least are one.
+
+    Parameters
+    ----------
+    panel : Panel
+        The rows.
+    names, weights : sequence of str, array of shape (n_rows, n_experts)
+        Of the experts.
+    order : array of int
+        Series to show.
+    """
+    names, weights = _few(list(names), weights)
+    places, shown = chart_places(panel), []
+    for series in order.tolist():
+        rows = _rows(panel, series)
+        middle, means = in_spans(weights[rows], _SPANS)
+        here = _from_start(places, rows)
+        shown.append(
+            ChartSeries(
+                places=here[middle],
+                lines={name: means[:, index] for index, name in enumerate(names)},
+                name=panel.ids[series],
+            )
+        )
+    return TimeChart(shown, unit="weight", stacked=True)
+
+
+def _few(names: list[str], weights: DoubleArray) -> tuple[list[str], DoubleArray]:
+    if len(names) <= MOST_LINES:
+        return names, weights
+    most = np.sort(np.argsort(-weights.mean(axis=0), kind="stable")[: MOST_LINES - 1])
+    rest = weights.sum(axis=1) - weights[:, most].sum(axis=1)
+    return [*(names[one] for one in most), _REST], np.column_stack([weights[:, most], rest])
+
+
+def _rows(panel: Panel, series: int) -> slice:
+    return slice(int(panel.starts[series]), int(panel.starts[series + 1]))
+
+
+def _from_start(places: npt.NDArray[Any], rows: slice) -> npt.NDArray[Any]:
+    """Places of a series; numbers of rows are counted from its first."""
+    return places[rows] if places.dtype.kind == "M" else places[rows] - rows.start
+
+
+def _called(index: int, span: str) -> str:
+    return f"the hardest {span}" if index == 0 else f"hardest {span} no. {index + 1}"
