@@ -14,8 +14,8 @@ from varnn.estimator.regressor import VARNNRegressor
 from varnn.model.forecast import Forecast
 from varnn.report import _sections
 from varnn.report.chart import ChartSeries, TimeChart
-from varnn.report.course import MOST_SERIES
 from varnn.report.page import Report
+from varnn.report.trace_charts import MOST_SERIES
 from varnn.report.understood import add_understood
 
 LEVELS = (0.9, 0.5)

@@ -6,7 +6,7 @@ from varnn.data.in_words import figure
 from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.monitoring.watching import Watched, watch
-from varnn.report import _sections, course
+from varnn.report import _sections, trace_charts
 from varnn.report.page import Report
 from varnn.report.understood import add_understood
 
@@ -79,12 +79,12 @@ def monitor_page(
             "promised." + (f" The latest {_LISTED} of {len(lines):,}." if len(lines) > _LISTED else ""),
         )
     _sections.add_course(report, trace, f"{len(panel):,} rows, with what was noticed marked", events=events)
-    chart = course.coverage(trace)
+    chart = trace_charts.coverage(trace)
     if chart is not None:
         report.add_chart(
             "Coverage over time",
             chart,
-            f"Share of labels within their {course.BAND}, of the rows just before each.",
+            f"Share of labels within their {trace_charts.BAND}, of the rows just before each.",
         )
     _sections.add_experts(report, model.fitted_, trace, resume)
     add_understood(report, panel, leak=model.fitted_.training.leak, guessed=guessed)

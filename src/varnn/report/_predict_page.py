@@ -14,8 +14,8 @@ from varnn.report import _sections
 from varnn.report._failures import add_failures
 from varnn.report._importance import add_importance
 from varnn.report.chart import ChartSeries, TimeChart
-from varnn.report.course import MOST_SERIES
 from varnn.report.page import Report
+from varnn.report.trace_charts import MOST_SERIES
 from varnn.report.understood import add_understood
 from varnn.streaming.closed_loop import continue_from_training, without_labels
 

@@ -13,7 +13,7 @@ from varnn.monitoring.diagnostics import FEWEST_ROWS, Diagnosis, PredictionTrace
 from varnn.monitoring.event import Event
 from varnn.monitoring.failures import Failures
 from varnn.persistence.card import card
-from varnn.report import course
+from varnn.report import trace_charts
 from varnn.report.bars import Bar
 from varnn.report.page import Report
 
@@ -30,7 +30,9 @@ def add_course(
     failures: Failures | None = None,
 ) -> None:
     """Add truth, predictions and intervals over time; ``rows`` says what rows these are."""
-    chart = course.predictions(trace, events=events, stretches=() if failures is None else failures.stretches)
+    chart = trace_charts.predictions(
+        trace, events=events, stretches=() if failures is None else failures.stretches
+    )
     left = trace.panel.n_series - len(chart.series)
     report.add_chart(
         "Truth and predictions",
@@ -48,12 +50,12 @@ def add_coverage(report: Report, trace: PredictionTrace) -> None:
     calibration = trace.calibration
     if calibration is None:
         return
-    chart = course.coverage(trace)
+    chart = trace_charts.coverage(trace)
     if chart is not None:
         report.add_chart(
             "Coverage over time",
             chart,
-            f"Share of labels within their {course.BAND}, of the rows just before each; within the band, "
+            f"Share of labels within their {trace_charts.BAND}, of the rows just before each; within the band, "
             "chance explains that it is not exactly what was promised.",
         )
     lines = [
@@ -85,10 +87,10 @@ def add_experts(report: Report, fitted: Fitted, trace: PredictionTrace, resume: 
         return
     names, weights = expert_weights(fitted, trace.panel, resume=resume)
     mean = weights.mean(axis=0)
-    order = course.worst_first(trace.innovations, trace.panel)
+    order = trace_charts.worst_first(trace.innovations, trace.panel)
     report.add_chart(
         "Who is right when",
-        course.experts(trace.panel, names, weights, order),
+        trace_charts.experts(trace.panel, names, weights, order),
         "How much each expert counts in a prediction: who was right lately counts more. On the whole "
         f"{names[int(mean.argmax())]!r} was believed most, {percent(float(mean.max()), 0)}.",
     )
@@ -124,7 +126,7 @@ def verdict(found: Failures, rows: str) -> str:
         ratio = (whole.rmse / whole.persistence) ** 2 - 1
         said += f": its squared error is {beside(ratio)} that of predicting the last label"
     if whole.coverage is not None:
-        said += f". Of the labels {percent(whole.coverage)} lie within their {course.BAND}s"
+        said += f". Of the labels {percent(whole.coverage)} lie within their {trace_charts.BAND}s"
     return f"{said}."
 
 
