@@ -23,7 +23,7 @@ import typer
 
 import varnn
 from benchmarks.service.process import Served
-from varnn import baselines, datasets, evaluation, monitoring, service, streaming
+from varnn import baselines, datasets, evaluation, monitoring, report, service, streaming
 from varnn.cli import app as cli
 from varnn.service import Client
 
@@ -191,7 +191,7 @@ def test_every_public_name_is_in_the_reference() -> None:
     written = "\n".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
     for name in varnn.__all__:
         assert re.search(rf"^::: varnn\.(\w+\.)*{name}\b", written, re.MULTILINE), f"{name} has no entry"
-    for room in (baselines, datasets, evaluation, monitoring, service, streaming):
+    for room in (baselines, datasets, evaluation, monitoring, report, service, streaming):
         for name in room.__all__:
             thing = getattr(room, name)
             if inspect.isclass(thing) or inspect.isfunction(thing):

@@ -55,8 +55,8 @@ def add_coverage(report: Report, trace: PredictionTrace) -> None:
         report.add_chart(
             "Coverage over time",
             chart,
-            f"Share of labels within their {trace_charts.BAND}, of the rows just before each; within the band, "
-            "chance explains that it is not exactly what was promised.",
+            f"Share of labels within their {trace_charts.BAND}, of the rows just before each; within the "
+            "band, chance explains that it is not exactly what was promised.",
         )
     lines = [
         Bar([f"{100 * level:g} %", percent(held), figure(width)], float(held), mark=float(level))
