@@ -1,6 +1,7 @@
 """What every test shares."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,10 @@ Reproduce = Callable[..., tuple[int, str, str]]
 
 # A first fit compiles, in a process beside it, what later ones find: a third process would be one too many.
 os.environ["VARNN_WARM_UP"] = "0"
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so would all that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Two test processes share two cores; a second thread each would only make them wait for each other.
 torch.set_num_threads(1)

@@ -61,7 +61,7 @@ def test_one_model_does_not_take_the_place_of_many(run: Run, table: Path, tmp_pa
     assert run("fit", table, *roles, "--each", "series", "-o", many, "--workers", "1", *SMALL)[0] == 0
     before = many.read_bytes()
     code, _, said = run("fit", table, *roles, "-o", many, *SMALL)  # --each was forgotten
-    assert code == 2 and "it is a database, such as of many models" in said
+    assert code == 2 and "files of many end in .varnns" in said
     models = load(many)
     with pytest.raises(OutputError, match="such as of many models"):
         models["a"].save(many)

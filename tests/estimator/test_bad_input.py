@@ -145,7 +145,7 @@ TABLES: list[tuple[str, dict[str, str | None]]] = [
     ("cut.parquet", dict.fromkeys((FIT, PREDICT, COMPARE), "cannot be read as a table")),
     ("ragged.csv", dict.fromkeys((FIT, PREDICT, COMPARE), "as many cells as the first, 2; line 3 has 3")),
     ("same.csv", dict.fromkeys((FIT, PREDICT, COMPARE), "['heat'] twice")),
-    ("folder", dict.fromkeys((FIT, PREDICT, COMPARE), "is a folder")),
+    ("folder", {FIT: "is a folder", PREDICT: "holds no Parquet files", COMPARE: "is a folder"}),
 ]
 
 
@@ -218,7 +218,7 @@ def test_a_word(words: list[str], message: str, place: Path, run: Run) -> None:
     ("model", "message"),
     [
         ("absent.varnn", "there is no model file"),
-        ("folder", "there is no model file"),
+        ("folder", "no model"),  # none in it, or not one: some commands take folders of many
         ("cut.varnn", "truncated or damaged"),
         ("head.varnn", "not a file of this library"),
         ("empty.csv", "not a file of this library"),

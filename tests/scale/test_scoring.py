@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,17 @@ import pytest
 
 from tests.scale.meters import ROLES, TINY, fitted, meters, panel_of, together, written
 from varnn import Panel, VARNNRegressor
+from varnn.data.blas import one_blas_thread
 from varnn.errors import ConfigError, DataError, OutputError
 from varnn.scale import Models, ScoredFile, _groups, _score_file, fit_many, score_files
 from varnn.scale._score_rows import GroupReader
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Predict with as many threads as a worker: with more, BLAS rounds otherwise (to 1e-7)."""
+    with one_blas_thread():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from varnn.data.panel import Panel
 from varnn.estimator import warm_up
 from varnn.estimator._fit import fit_rows
 from varnn.estimator._settings import check_settings, plain_settings
+from varnn.estimator._settings import wrong_value as wrong_value  # for those who search among settings
 from varnn.estimator.contract import unfitted
 from varnn.estimator.details import Details
 from varnn.estimator.input import take_names

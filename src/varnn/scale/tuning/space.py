@@ -16,8 +16,8 @@ import numpy as np
 
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, nearest, require
-from varnn.estimator._settings import wrong_value
 from varnn.estimator.details import NAMES
+from varnn.estimator.elsewhere import wrong_value
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.model.experts import BOOSTING
 
