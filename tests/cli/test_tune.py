@@ -59,7 +59,8 @@ def test_a_model_a_page_and_a_study_are_left(
     assert out.startswith(("The default is kept", "The tuned model is better"))
     assert f"Saved {folder / 'm.varnn'}" in error and f"Report: {folder / 'page.html'}" in error
     assert varnn.load(folder / "m.varnn").fitted_.training.trained_on == 240
-    assert "house.csv: tuning" in (folder / "page.html").read_text()
+    text = (folder / "page.html").read_text()
+    assert "house.csv: tuning" in text and "What was understood" in text
     code, out, error = tune(capfd, monkeypatch, *command, "--trials", "3", "--json")
     found = json.loads(out)
     assert code == 0 and len(found["trial_table"]) == 3

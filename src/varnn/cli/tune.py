@@ -111,6 +111,7 @@ def tune(
     )
     words = console(stderr=True, quiet=as_json)
     words.print(understood.in_words(), markup=False)
+    guessed = understood.roles.guessed
     name, facts, panel = understood.name, understood.facts(), latest_rows(understood.panel, max_rows)
     try:
         with tuning_bar() as on_step:
@@ -124,7 +125,7 @@ def tune(
     if output is not None:
         tuner.save(output)
     if report is not None:
-        page(tuner, name).write(report)
+        page(tuner, name, panel=panel, guessed=guessed).write(report)
     if as_json:
         answer = {
             **tuner.verdict_.as_dict(),

@@ -25,11 +25,11 @@ def changed_settings(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in flattened(settings).items() if repr(value) != repr(usual[name])}
 
 
-def add_settings(report: Report, model: VARNNRegressor) -> None:
+def add_settings(report: Report, model: VARNNRegressor, title: str = "Settings") -> None:
     """Add settings that differ from the default, and what was chosen from the rows."""
     changed = changed_settings(model.get_params(deep=False))
     told = {name: _written(value) for name, value in changed.items()}
-    report.add_facts("Settings", {**(told or {"settings": "the default, nothing changed"}), **_chosen(model)})
+    report.add_facts(title, {**(told or {"settings": "the default, nothing changed"}), **_chosen(model)})
 
 
 def _chosen(model: VARNNRegressor) -> dict[str, Any]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varnn.data.in_words import change, figure
-from varnn.estimator.details import flattened
+from varnn.data.in_words import change, figure, percent
+from varnn.data.panel import Panel
+from varnn.report.bars import Bar
 from varnn.report.figures import COLOURS, INK, legend_above, new_figure
 from varnn.report.page import Report
+from varnn.report.settings import add_settings
+from varnn.report.understood import add_understood
 from varnn.scale.tuning.tuner import VARNNTuner
 from varnn.scale.tuning.verdict import Verdict
 
@@ -27,7 +30,9 @@ _MARKS = {
 }
 
 
-def page(tuner: VARNNTuner, title: str) -> Report:
+def page(
+    tuner: VARNNTuner, title: str, *, panel: Panel | None = None, guessed: Collection[str] = ()
+) -> Report:
     """Make the report page of a search.
 
     Parameters
@@ -36,9 +41,15 @@ def page(tuner: VARNNTuner, title: str) -> Report:
         Fitted.
     title : str
         What to call the data.
+    panel : Panel or None, default=None
+        What was given to ``fit``, to say what was understood of it.
+    guessed : collection of str, default=()
+        Which of "time" and "series" were guessed.
     """
     verdict, lines = tuner.verdict_, tuner.trials_
     report = Report(f"{title}: tuning", _protocol(tuner), str(verdict))
+    if panel is not None:
+        add_understood(report, panel, leak=tuner.best_.fitted_.training.leak, guessed=guessed)
     report.add_table(
         "On rows that no choice has seen",
         ["model", "RMSE", "by seed", "squared error vs default"],
@@ -64,19 +75,18 @@ def page(tuner: VARNNTuner, title: str) -> Report:
         strong=0,
     )
     if tuner.importances_:
-        report.add_figure(
+        shares = sorted(tuner.importances_.items(), key=lambda one: -one[1])
+        report.add_bars(
             "What decided",
-            importances(tuner.importances_),
-            "Share of each setting in how the trials that were measured to the end differ, by functional "
-            "analysis of variance. With some tens of trials it is a rough guide.",
+            ["setting", "", "share"],
+            [Bar([_short(name), percent(share)], share) for name, share in shares],
+            note="Share of each setting in how the trials that were measured to the end differ, by "
+            "functional analysis of variance. With some tens of trials it is a rough guide.",
         )
     failed = [one for one in lines if one["ended"] == "failed"]
     if failed:
         report.add_points("Trials that failed", [(f"trial {one['trial']}", one["reason"]) for one in failed])
-    report.add_facts(
-        "What is kept" if verdict.keeps_default else "What is taken",
-        flattened(tuner.best_.get_params(deep=False)),
-    )
+    add_settings(report, tuner.best_, "What is kept" if verdict.keeps_default else "What is taken")
     return report
 
 
@@ -101,17 +111,6 @@ def course(lines: Sequence[Mapping[str, Any]]) -> Figure:
     axes.set_ylabel("squared error / default's")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     legend_above(axes)
-    return figure
-
-
-def importances(shares: Mapping[str, float]) -> Figure:
-    """Draw a bar for each setting, the one that decided most on top."""
-    names = sorted(shares, key=lambda name: shares[name])
-    figure, (axes,) = new_figure(height=0.9 + 0.34 * len(names))
-    axes.barh(range(len(names)), [shares[name] for name in names], color=COLOURS[0], height=0.62, alpha=0.75)
-    axes.set_yticks(range(len(names)), [_short(name) for name in names])
-    axes.set_xlim(left=0)
-    axes.set_xlabel("share")
     return figure
 
 
