@@ -23,6 +23,7 @@ from varnn.estimator.contract import Regressor, check_is_fitted
 from varnn.estimator.details import NAMES, Details, pointing_to_details, published
 from varnn.estimator.input import RowSeries, RowTime, in_order, panel_of, row_weights, take_names
 from varnn.estimator.looking import Looking
+from varnn.estimator.measured import refuse_to_be_measured
 from varnn.estimator.r_squared import r_squared
 from varnn.model.forecast import Forecast
 from varnn.model.intervals import Interval
@@ -285,6 +286,7 @@ class VARNNRegressor(_display.Shown, Looking, Regressor):
             found = predict_intervals(self.fitted_, panel, interval, resume=resume)
             return Interval(*(in_order(X, panel, one) for one in found))
         if without_labels(panel):
+            refuse_to_be_measured()
             say_once(self.fitted_)
             return in_order(X, panel, continue_from_training(self.fitted_, panel))
         return in_order(X, panel, predict(self.fitted_, panel, resume=resume))

@@ -8,11 +8,11 @@ from varnn.evaluation.comparison import (
     check_models,
     compare,
     make_model,
-    one_step_scorer,
     predict_scored_rows,
 )
 from varnn.evaluation.importance import Importance, importance
 from varnn.evaluation.protocols import PAPER_WINDOW, Parts, ProtocolName, checked, cut, rolling
+from varnn.evaluation.scorers import OneStepScorer, one_step_scorer
 from varnn.evaluation.scores import Comparison, Score
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Comparison",
     "Importance",
     "Model",
+    "OneStepScorer",
     "Parts",
     "ProtocolName",
     "Score",

@@ -25,7 +25,7 @@ from varnn.errors import ConfigError, DataError, check_choice
 from varnn.estimator.packages import check_packages
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation._fits import Cuts, refuse_epochs, results
-from varnn.evaluation.metrics import DEFAULT, check_names, mse, of_intervals
+from varnn.evaluation.metrics import DEFAULT, check_names, of_intervals
 from varnn.evaluation.protocols import Parts, ProtocolName
 from varnn.evaluation.scores import Comparison, Predicted, Score, TestBlock, score_blocks
 from varnn.model.intervals import check_levels
@@ -223,48 +223,6 @@ def _fit_one(job: _Job, shared: _Shared) -> _Fit:
     seconds = time.perf_counter() - began
     predicted = _predicted(parts, parts.scored(), model, shared.level)
     return _Fit(predicted, seconds, model if job in shared.kept else None)
-
-
-def one_step_scorer(
-    metric: Callable[..., float] = mse, *, greater_is_better: bool = False
-) -> Callable[[Any, Any, Any], float]:
-    """Make a scorer for scikit-learn that measures predictions one step ahead, from the labels before.
-
-    Scorers by name, such as "neg_mean_squared_error", call ``predict(X)``: no labels, hence closed loop.
-
-    Parameters
-    ----------
-    metric : callable, default :func:`varnn.evaluation.metrics.mse`
-        A function of labels and predictions, such as those of `varnn.evaluation.metrics` or
-        :mod:`sklearn.metrics`.
-    greater_is_better : bool, default False
-        Whether its sign stays; errors are negated, as scikit-learn has it.
-
-    Examples
-    --------
-    >>> from sklearn.model_selection import TimeSeriesSplit, cross_val_score
-    >>> X = np.random.default_rng(0).normal(size=(200, 1))
-    >>> model = VARNNRegressor(ensemble=1, epochs=1, hidden_size=4)
-    >>> folds = TimeSeriesSplit(n_splits=3)
-    >>> scores = cross_val_score(model, X, X[:, 0].cumsum(), cv=folds, scoring=one_step_scorer())
-    >>> bool((scores < 0).all() and (scores > -3).all())
-    True
-    """
-    return _OneStep(metric, 1 if greater_is_better else -1)
-
-
-@dataclass(frozen=True)
-class _OneStep:
-    """A scorer; a class, so that it can be sent to other processes."""
-
-    metric: Callable[..., float]
-    sign: int
-
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        labels = np.asarray(y, dtype=np.float64)
-        known = ~np.isnan(labels)
-        predictions = np.asarray(estimator.predict(X, y=y))
-        return self.sign * float(self.metric(labels[known], predictions[known]))
 
 
 # Models that draw nothing: those that take no seed, and boosting, which draws only to bin many rows.
