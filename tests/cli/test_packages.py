@@ -5,11 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import scipy.stats  # noqa: F401  # now: SciPy stumbles where torch is None among modules
+import sklearn.linear_model  # noqa: F401
 from typer.testing import CliRunner
 
 from varnn.cli.app import app
 from varnn.errors import MissingExtraError
-from varnn.report import demo  # noqa: F401  # with it SciPy, which stumbles where torch is None among modules
 
 COMMANDS = [  # and the package that is not there; no.csv is not there, either
     ("demo -o page.html", "torch"),
@@ -24,6 +25,9 @@ COMMANDS = [  # and the package that is not there; no.csv is not there, either
     ("forecast no.csv --target y -o y.csv --backtest --cluster auto", "ray"),
     ("compare no.csv --target y", "torch"),
     ("compare no.csv --target y --models persistence,lstm", "torch"),
+    ("compare no.csv --target y --models arx-lr", "sklearn"),
+    ("compare no.csv --target y --models persistence", "scipy"),
+    ("fit no.csv --target y -o y.varnn", "scipy"),
     ("compare no.csv --target y --models armax", "statsmodels.tsa.statespace.sarimax"),
     ("compare no.csv --target y --models persistence --report page.html", "matplotlib"),
     ("compare no.csv --target y --models persistence --cluster auto", "ray"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 from statsmodels.stats.diagnostic import acorr_ljungbox
 from statsmodels.tsa.stattools import acf
 
@@ -13,6 +13,7 @@ from varnn import Panel, VARNNRegressor
 from varnn._types import DoubleArray
 from varnn.data.preparation import split_in_time
 from varnn.errors import DataError
+from varnn.monitoring._chi_squared import survival
 from varnn.monitoring.calibration import calibrate
 from varnn.monitoring.correlation import autocorrelation, cross_correlation, ljung_box
 from varnn.monitoring.diagnostics import Diagnosis, PredictionTrace, diagnose, diagnose_trace
@@ -41,6 +42,15 @@ def plain(rows: int, inputs: Any = None) -> Panel:
 
 
 # Correlations
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 10, 51, 400])
+def test_the_tail_of_chi_squared_is_scipys(freedom: int) -> None:
+    for statistic in (-1.0, 0.0, 1e-9, 0.3, 7.0, float(freedom), 3.0 * freedom, 2000.0, 1e6, np.inf):
+        assert survival(statistic, freedom) == pytest.approx(
+            chi2.sf(statistic, freedom), rel=1e-9, abs=1e-300
+        )
+    assert np.isnan(survival(np.nan, freedom))
 
 
 def test_autocorrelation_and_ljung_box_are_those_of_statsmodels() -> None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.signal import lfilter
 
 from varnn._types import DoubleArray, FloatArray
 from varnn.baselines._history import History, Preparation, fitted
@@ -128,6 +127,8 @@ class RegressionARMA:
         recall = np.concatenate([[1.0], self.arma_[self.order[0] :]])
         settling = max(self.order)  # the first rows of a stretch lack the past that whitens them
         both = np.column_stack([design, history.panel.target])
+        from scipy.signal import lfilter  # late, as it takes a while; statsmodels brings it
+
         whitened = [
             lfilter(forget, recall, both[stretch], axis=0)[settling:]
             for stretch in _stretches(history.panel)

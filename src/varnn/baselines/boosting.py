@@ -54,14 +54,18 @@ class Boosting:
         """Grow the trees, and keep as many as are best on the validation examples."""
         check_choice("library", self.library, get_args(BoostingLibrary))
         self.check_packages()
-        found = importlib.util.find_spec("lightgbm") is not None
-        use_lightgbm = self.library == "lightgbm" or (self.library == "auto" and found)
-        self.model_ = (self._lightgbm if use_lightgbm else self._sklearn)(examples, validation)
+        self.model_ = (self._lightgbm if self._by_lightgbm() else self._sklearn)(examples, validation)
 
     def check_packages(self) -> None:
-        """Say that LightGBM is needed, where it was asked for by name and is not installed."""
+        """Say that LightGBM is needed where it was asked for by name, and either library where none is."""
         if self.library == "lightgbm":
             require("lightgbm", extra="baselines", purpose="library='lightgbm'")
+        elif not self._by_lightgbm():
+            require("sklearn", extra="baselines", purpose="boosting without LightGBM")
+
+    def _by_lightgbm(self) -> bool:
+        found = importlib.util.find_spec("lightgbm") is not None
+        return self.library == "lightgbm" or (self.library == "auto" and found)
 
     def predict(self, regressors: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Predict (B,) labels."""

@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.ensemble import RandomForestRegressor
 
 from varnn.baselines._history import Precision
 from varnn.baselines._regression import Examples
+from varnn.errors import require
 
 
 @dataclass(kw_only=True, eq=False)
@@ -37,9 +37,16 @@ class Forest:
 
     def fit(self, examples: Examples, validation: Examples | None) -> None:
         """Grow the trees; there is nothing for validation to decide."""
+        self.check_packages()
+        from sklearn.ensemble import RandomForestRegressor  # late, as it takes a while to import
+
         forest = RandomForestRegressor(self.trees, n_jobs=self.n_jobs, random_state=self.random_state)
         # Threads would add the trees' predictions up in any order, and change the last digits.
         self.model_ = forest.fit(*examples).set_params(n_jobs=1)
+
+    def check_packages(self) -> None:
+        """Say that scikit-learn is needed, where it is not installed."""
+        require("sklearn", extra="baselines", purpose="a random forest")
 
     def predict(self, regressors: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Predict (B,) labels."""

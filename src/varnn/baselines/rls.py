@@ -11,14 +11,13 @@ the training rows said.
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import linalg
 
 from varnn._types import BoolArray, DoubleArray, FloatArray
 from varnn.baselines._history import History, Preparation, fitted
 from varnn.baselines._lagged import LagChoice, Lags, last_labels
 from varnn.data.panel import Panel
 from varnn.data.windows import Rows
-from varnn.errors import ConfigError
+from varnn.errors import ConfigError, require
 
 ROWS_AT_ONCE = 8192  # training rows gathered together, to bound memory
 
@@ -71,6 +70,7 @@ class RecursiveLeastSquares:
             raise ConfigError(f"forgetting must be above 0 and at most 1; got {self.forgetting}.")
         if not self.ridge > 0:
             raise ConfigError(f"ridge must be above 0, to keep the covariance finite; got {self.ridge}.")
+        self.check_packages()
         lags = Lags.of(self.lags, self.window)
         preparation = Preparation.of(panel, np.float64)
         history = preparation(panel)
@@ -82,12 +82,18 @@ class RecursiveLeastSquares:
             regressors = _with_constant(lags, history, some)
             information += regressors.T @ regressors
             products += regressors.T @ history.panel.target[some]
+        from scipy import linalg  # late, as it takes a while to import
+
         factor = linalg.cho_factor(information)
         self.coefficients_ = linalg.cho_solve(factor, products)
         covariance = linalg.cho_solve(factor, np.eye(size))
         self.covariance_ = (covariance + covariance.T) / 2
         self.preparation_ = preparation
         return self
+
+    def check_packages(self) -> None:
+        """Say that SciPy is needed, where it is not installed."""
+        require("scipy", extra="baselines", purpose="the baseline 'rls-arx'")
 
     def predict(self, panel: Panel) -> FloatArray:
         """Predict every row one step ahead, and learn from each label once it is past."""

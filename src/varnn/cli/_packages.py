@@ -1,6 +1,6 @@
 """Optional packages of a command, asked for before its work begins: not after the minutes that it takes."""
 
-from varnn.errors import Need, require_all
+from varnn.errors import Need, require, require_all
 
 
 def ask_for(
@@ -32,3 +32,5 @@ def ask_for(
         (mqtt, Need("paho.mqtt.client", "mqtt", "speaking MQTT")),
     )
     require_all(need for is_needed, need in needs if is_needed)
+    if training:  # comes with torch; one name in the message is enough
+        require("scipy", extra="train", purpose="training")

@@ -13,6 +13,7 @@ def check_packages(estimator: Any) -> None:
     >>> from varnn import VARNNRegressor
     >>> check_packages(VARNNRegressor())
     """
-    require("torch", extra="train", purpose="training")
+    for package in ("torch", "scipy"):
+        require(package, extra="train", purpose="training")
     if estimator.experts:
         require("lightgbm", extra="baselines", purpose="experts=('boosting',)")

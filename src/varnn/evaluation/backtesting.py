@@ -182,7 +182,8 @@ def backtest(
     for setting, value in (("seeds", seeds), ("origins", origins)):
         if wrong := whole(1).broken(setting, value):
             raise ConfigError(wrong)
-    require("torch", extra="train", purpose="training")
+    for package in ("torch", "scipy"):
+        require(package, extra="train", purpose="training")
     refuse_epochs(on_epoch, workers, cluster)
     cuts = Cuts(panel, "honest", origins)
     for origin in range(origins):

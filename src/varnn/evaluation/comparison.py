@@ -21,7 +21,7 @@ from varnn.data import allocator
 from varnn.data.leaks import tell_leaks
 from varnn.data.panel import Panel
 from varnn.data.rules import whole
-from varnn.errors import ConfigError, DataError, check_choice
+from varnn.errors import ConfigError, DataError, check_choice, require
 from varnn.estimator.packages import check_packages
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation._fits import Cuts, refuse_epochs, results
@@ -87,6 +87,7 @@ def check_models(names: Sequence[str]) -> None:
     --------
     >>> check_models(["persistence", "varnn"])
     """
+    require("scipy", extra="baselines", purpose="comparing models")  # the test of a difference
     for name in names:
         model = make_model(name, 0)
         if isinstance(model, VARNNRegressor):

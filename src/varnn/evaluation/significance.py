@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from varnn._types import DoubleArray, FloatArray
 
@@ -148,7 +147,9 @@ def diebold_mariano(first: FloatArray, second: FloatArray) -> float:
     if over_seeds > 0:
         freedom += over_seeds**2 / (len(trainings) - 1)
     statistic = abs(difference.mean()) / np.sqrt(variance)
-    return float(2 * stats.t.sf(statistic, df=variance**2 / freedom))
+    from scipy.stats import t  # late, as it takes a while to import
+
+    return float(2 * t.sf(statistic, df=variance**2 / freedom))
 
 
 def paired_bootstrap(

@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from varnn.errors import ConfigError
+from varnn.errors import ConfigError, VarnnError, require
 from varnn.jobs._outcome import Done, Failure
 
 
@@ -29,8 +29,8 @@ def dumps(value: Any) -> bytes:
 
 
 def _by_value(value: Any) -> bytes:
-    import cloudpickle  # late, as it is seldom needed
-
+    # late, as it is seldom needed
+    cloudpickle = require("cloudpickle", extra="train", purpose="sending functions of a script to workers")
     return bytes(cloudpickle.dumps(value))
 
 
@@ -38,6 +38,8 @@ def common_bytes(function: Callable[[Any, Any], Any], shared: Any) -> bytes:
     """Write what all jobs share."""
     try:
         return dumps((function, shared))
+    except VarnnError:
+        raise
     except Exception as error:
         raise ConfigError(
             "the function of jobs, and what they share, must be something that can be pickled: "

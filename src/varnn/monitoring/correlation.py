@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import DoubleArray
+from varnn.monitoring._chi_squared import survival
 
 Ints = npt.NDArray[np.integer[Any]]
 
@@ -83,11 +84,9 @@ def ljung_box(correlations: DoubleArray, pairs: DoubleArray, count: int) -> tupl
     >>> bool(p[-1] > 0.05)
     True
     """
-    from scipy import stats  # late: it takes longer to import than all a stream needs
-
     # The textbook's n (n + 2) sum r² / (n - k), with pairs counted and r a mean over pairs.
     statistic = (count + 2) / count * np.cumsum(pairs * correlations**2)
-    return statistic, np.asarray(stats.chi2.sf(statistic, df=np.arange(1, len(statistic) + 1)))
+    return statistic, np.array([survival(one, lag) for lag, one in enumerate(statistic.tolist(), 1)])
 
 
 def _lagged_means(
