@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo serve-demo test lint types imports unit docs format lock clean reproduce bench bench-peers
+.PHONY: demo serve-demo test lint types imports unit docs dist format lock clean reproduce bench bench-peers
 
 demo: .venv/installed
 	$(BIN)/varnn demo --output report.html
@@ -32,6 +32,15 @@ unit: .venv/installed
 
 docs: .venv/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# Source archive and wheel (made from that archive), checked, and tried in new environments with extras and without.
+DIST := .venv-dist/bin
+dist: .venv-dist/installed
+	rm -rf dist
+	$(DIST)/python -m build --no-isolation
+	$(DIST)/twine check --strict dist/*
+	$(DIST)/check-wheel-contents dist/*.whl
+	$(DIST)/python .ci/try_wheel.py
 
 # What the default costs beside the peers that are installed; BEFORE=folder also fits the default of that checkout.
 RESULTS := benchmarks/results
@@ -66,6 +75,11 @@ format: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
+.venv-dist/installed: requirements-dist.lock
+	$(PYTHON) -m venv .venv-dist
+	$(DIST)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-dist.lock
+	touch $@
+
 .venv-peers/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv-peers
 	$(PEERS)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock \
@@ -81,4 +95,4 @@ lock: .venv/installed
 	mv requirements.lock.new requirements.lock
 
 clean:
-	rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis report.html site
+	rm -rf .venv .venv-peers .venv-dist dist .mypy_cache .ruff_cache .pytest_cache .hypothesis report.html site

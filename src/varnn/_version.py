@@ -1,3 +1,3 @@
 """The version of this library, which files, cards and services name; also where nothing was installed."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
