@@ -20,6 +20,7 @@ from varnn.monitoring.diagnostics import Diagnosis, PredictionTrace, diagnose, d
 from varnn.monitoring.event import Event
 from varnn.monitoring.monitor import detect
 from varnn.report import diagnostic_figures, over_time
+from varnn.report.chart import Mark
 from varnn.report.figures import to_svg
 
 LAGS = np.arange(1, 25)
@@ -386,12 +387,12 @@ def test_a_zoom_shows_its_rows_twice_and_cuts_off_what_would_press_them_flat() -
     truth = coloured(0, 3000)
     wide = (truth - 1e4, truth + 1e4)
     changes = {"level shift": 520, "variance change": 9}
-    marks = [over_time.Mark(kind, places[row - 9], places[row]) for kind, row in changes.items()]
+    marks = [Mark(kind, places[row - 9], places[row]) for kind, row in changes.items()]
     figure = over_time.predictions(
         places, truth, {"a": truth + 1, "b": truth}, band=wide, marks=marks, unit="kWh", zoom=slice(500, 600)
     )
     above, below = figure.axes
-    assert np.size(above.lines[0].get_xdata()) <= 2000  # drawn thinly, with its extremes
+    assert np.size(above.lines[0].get_xdata()) <= 2002  # drawn thinly, with its extremes and ends
     assert max(np.asarray(above.lines[0].get_ydata())) == truth.max()
     assert np.size(below.lines[0].get_xdata()) == 100
     assert np.ptp(below.get_ylim()) < 20

@@ -3,6 +3,7 @@
 import inspect
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -130,18 +131,13 @@ def test_the_page_shows_spread_origins_and_protocol(rolled: Comparison) -> None:
     assert "best epoch read on the test part" in comparison_page.page(paper, "house").html()
 
 
-def test_the_hardest_stretch_lies_in_one_series_after_one_origin(rolled: Comparison) -> None:
-    segments = comparison_page._segments(rolled)
-    assert sum(segments) == len(rolled.truth)
-    assert len(segments) == 6
-    errors = np.zeros(sum(segments))
-    edge = segments[0]
-    errors[edge - 3 : edge + 3] = 10.0  # the worst rows straddle two series
-    errors[edge - 3] = 11.0
-    stretch = comparison_page._worst_stretch(errors, segments)
-    assert stretch.stop - stretch.start == max(segments)
-    bounds = np.cumsum([0, *segments])
-    assert stretch.start in bounds and stretch.stop in bounds
+def test_scored_rows_of_a_series_stand_together_from_origin_to_origin(rolled: Comparison) -> None:
+    rows, starts, names = comparison_page._by_series(rolled)
+    assert sorted(rows) == list(range(len(rolled.truth)))
+    assert (len(names), starts[-1]) == (2, len(rolled.truth))
+    places = comparison_page._places(rolled)[rows]
+    for first, last in pairwise(starts):
+        assert (np.diff(places[first:last].astype(np.int64)) > 0).all()
 
 
 def test_the_command_makes_a_backtest(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The report page: what it holds, that it escapes what it is given, and that every kind of page is made."""
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,12 +12,12 @@ import pytest
 from tests.cases import random_panel
 from varnn import Details, Panel, VARNNRegressor, evaluation
 from varnn.report import comparison_page, figures
-from varnn.report._model_section import worst_stretch
+from varnn.report._model_section import validation_below
 from varnn.report.page import Report
 
 MODEL_PARTS = [
-    *("Innovations", "What is left in the errors", "By hour of the day", "Calibration"),
-    *("Who is right when", "Residual memory", "Learning curve", "Configuration"),
+    *("Autocorrelation of the errors", "What is left in the errors", "By hour of the day", "Calibration"),
+    *("Who is right when", "Learning curve", "Configuration"),
 ]
 
 
@@ -107,10 +108,10 @@ def test_a_model_is_looked_at_closely() -> None:
     result, kept = compared(hourly(2400))
     page = comparison_page.page(result, "house", fitted=kept).html()
     check_markup(page)
-    assert titles(page) == ["Scores", "Error of each model", "The hardest week", *MODEL_PARTS]
-    described = re.findall(r'<svg role="img" aria-label="([^"]+)"', page)
-    assert len(described) == page.count("<svg") == 8
-    assert "with its 90 % intervals" in page
+    assert titles(page) == ["Scores", "Error of each model", "Truth and predictions", *MODEL_PARTS]
+    described = re.findall(r'<svg [^>]*role="img" aria-label="([^"]+)"', page)
+    assert len(described) == page.count("<svg ") == 10
+    assert "the hardest day" in page and "Intervals are cut off" in page
     lead_in, scored = result.parts.lead_in, result.parts.scored()
     found = kept["ours"].predict(lead_in, interval=0.9)
     covered = ((found.lower <= lead_in.target) & (lead_in.target <= found.upper))[scored]
@@ -128,9 +129,12 @@ def test_who_is_right_when_is_drawn_where_something_learns_on() -> None:
     part = page.split("Who is right when</h2>")[1].split("</figure>")[0]
     experts = kept["ours"].fitted_.experts
     assert experts is not None
-    for name in experts.names:
-        assert re.search(rf">\s*{name}\s*<", part)
-    assert re.search(r"over the test rows of series s[01]: who was right lately counts more", part)
+    told = json.loads(re.findall(r"json\">(.*?)</script>", part)[0])
+    assert [one["name"] for one in told["series"]] in (["s0", "s1"], ["s1", "s0"])
+    shown = [name.removeprefix("line ") for name in told["series"][0]["columns"]]
+    assert set(shown) - {"others"} <= set(experts.names) and len(shown) <= 6
+    assert ("others" in shown) == (len(experts.names) > 6)
+    assert "over the test rows: who was right lately counts more" in part
     result, kept = compared(random_panel([700]), adapt=None, epochs=1)
     assert "Who is right when" not in comparison_page.page(result, "house", fitted=kept).html()
 
@@ -140,7 +144,7 @@ def test_a_model_without_a_clock_or_intervals_has_a_page_without_them() -> None:
     page = comparison_page.page(result, "house", fitted=kept).html()
     check_markup(page)
     without = [one for one in MODEL_PARTS if one not in ("By hour of the day", "Calibration")]
-    assert titles(page)[2:] == ["The hardest stretch", *without]
+    assert titles(page)[2:] == ["Truth and predictions", *without]
     assert "interval" not in page.split("<main>")[1].split("Configuration</h2>")[0]
 
 
@@ -148,8 +152,7 @@ def test_several_series_after_several_origins_have_a_page() -> None:
     result, kept = compared(random_panel([700, 500], missing=0.05), origins=2)
     page = comparison_page.page(result, "houses", fitted=kept).html()
     check_markup(page)
-    assert re.search(r"the test rows of series s[01]\.", page)
-    assert "series end to end" in page
+    assert "of the series with the largest error; others are in the picker" in page
 
 
 def test_of_very_many_test_rows_the_latest_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +174,7 @@ def test_too_few_rows_to_diagnose_still_make_a_page() -> None:
     result, kept = compared(random_panel([150]))
     page = comparison_page.page(result, "hut", fitted=kept).html()
     assert titles(page)[-2:] == ["Learning curve", "Configuration"]
-    assert "Innovations" not in page
+    assert "Autocorrelation" not in page and "<script" not in page
 
 
 def test_the_changes_of_a_stream_are_marked() -> None:
@@ -182,25 +185,22 @@ def test_the_changes_of_a_stream_are_marked() -> None:
     page = comparison_page.page(result, "house", fitted=kept).html()
     assert re.search(r"The monitor noticed \d changes?, marked from where each began", page)
     assert re.search(r"(noticed \(|was noticed: ).*variance change", page)
-    assert page.count(">variance change</text>") >= 2
+    assert re.search(r"<li>variance change, row [\d,]+, begun row [\d,]+</li>", page)
     without = comparison_page.page(result, "house", fitted={}).html()
-    assert titles(without)[2:] == ["The hardest stretch", "Innovations"]
-    assert ">variance change</text>" in without
+    assert titles(without)[2:] == ["Truth and predictions", "Autocorrelation of the errors"]
+    assert "<li>variance change, row " in without
 
 
-@pytest.mark.parametrize("length", [1, 3, 50])
-def test_the_worst_stretch_is_found_by_trying_all(length: int) -> None:
-    generator = np.random.default_rng(0)
-    errors = generator.normal(size=60)
-    errors[::9] = np.nan
-    starts = np.array([0, 25, 28, 60])
-    found = worst_stretch(errors, starts, length)
-    squares = np.nan_to_num(errors) ** 2
-    span = min(length, 32)
-    inside = [
-        first
-        for first in range(60 - span + 1)
-        if np.searchsorted(starts, first, "right") == np.searchsorted(starts, first + span - 1, "right")
-    ]
-    best = max(inside, key=lambda first: squares[first : first + span].sum())
-    assert (found.start, found.stop) == (best, best + span)
+def test_validation_below_training_is_explained_only_where_it_is_so() -> None:
+    lines = [{"epoch": 1.0, "member": float(one), "loss": 0.5, "validation_loss": 0.4} for one in range(3)]
+    assert validation_below(lines)
+    assert not validation_below([*lines, *({**line, "loss": 0.3} for line in lines)])  # the last epoch counts
+    assert not validation_below([{"epoch": 1.0, "loss": 0.5}])
+
+
+def test_a_learning_curve_has_whole_epochs() -> None:
+    for last in (1, 2, 3, 40):
+        epochs = np.arange(1.0, last + 1)
+        history = [{"epoch": one, "loss": 1 / one, "validation_loss": 2 / one} for one in epochs]
+        figure = figures.learning_curve(history, best_epochs=[last])
+        assert all(tick == round(tick) for tick in figure.axes[0].get_xticks())

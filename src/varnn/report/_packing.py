@@ -2,8 +2,9 @@
 
 A value is a whole number of steps, a step a power of ten: about ten thousand of them make the usual range, so
 what is read off the page is right in all digits it shows. Numbers of steps are coded as differences from the
-row before, those as bytes of seven bits each, few for small ones; deflate and base64 do the rest. A
-hundred thousand rows of five columns take about 0.7 MB, as text of full precision 8 MB.
+row before, those as bytes of seven bits each, few for small ones; deflate and base64 do the rest. Bounds are
+coded as distances from the first line, which change little from row to row. A hundred thousand rows of truth,
+two lines and a band take about 0.8 MB, as text of full precision 8 MB.
 """
 
 import base64
@@ -17,23 +18,20 @@ from varnn._types import FloatArray
 from varnn.report.chart import ChartSeries, TimeChart, Values
 from varnn.report.thinning import thinned
 
-MOST_CHARACTERS = 750_000  # of a chart's values; a page has a few charts, and stays below 1.5 MB
 FINENESS = 5_000  # a usual range has so many steps, or up to ten times as many
 _FARTHEST = 2**40  # steps from 0: beyond, a value is drawn at that edge
 
 
-def packed(chart: TimeChart, most: int = MOST_CHARACTERS) -> tuple[dict[str, object], int]:
-    """Pack a chart for the page, with as many rows as there is room for; tell how many were left out."""
-    rows = sum(len(one.places) for one in chart.series)
+def packed(chart: TimeChart, most: int) -> tuple[dict[str, object], int]:
+    """Pack a chart into so many characters, with the rows there is room for; tell how many are left out."""
     series = list(chart.series)
-    spans = rows
-    while True:
-        told, text = _packed(series)
+    rows = kept = sum(len(one.places) for one in series)
+    told, text = _packed(series)
+    while len(text) > most and kept > 4 * len(series):
+        spans = kept * min(0.97 * most / len(text), 0.9) / 2  # of which each keeps two rows
+        series = [_thinned(one, max(1, int(spans * len(one.places) / rows))) for one in chart.series]
         kept = sum(len(one.places) for one in series)
-        if len(text) <= most or spans < 2 * len(series):
-            break
-        spans = int(0.9 * spans * min(most / len(text), 0.9) / (2 if kept == rows else 1))
-        series = [_thinned(one, max(1, spans * len(one.places) // rows)) for one in chart.series]
+        told, text = _packed(series)
     about = {"unit": chart.unit, "timed": chart.timed, "errors": chart.errors, "stacked": chart.stacked}
     return {**about, "series": told, "data": text}, rows - kept
 
@@ -58,14 +56,14 @@ def encoded(steps: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_]) -> byt
 
 
 def step_of(columns: Sequence[FloatArray]) -> int:
-    """Find the power of ten that is fine enough for these values: a step is 10 to this.
+    """Find the power of ten that is fine enough for the first column that has values: a step is 10 to this.
 
     Examples
     --------
-    >>> step_of([np.linspace(0, 1000, 50)]), step_of([np.full(3, 0.25)])
+    >>> step_of([np.linspace(0, 1000, 50), np.full(50, 1e9)]), step_of([np.full(3, 0.25)])
     (-1, -5)
     """
-    known = np.concatenate([one[np.isfinite(one)] for one in columns]) if columns else np.zeros(0)
+    known = next((one[np.isfinite(one)] for one in columns if np.isfinite(one).any()), np.zeros(0))
     if not len(known):
         return 0
     low, high = np.quantile(known, [0.005, 0.995])
@@ -87,7 +85,10 @@ def _packed(series: Sequence[ChartSeries]) -> tuple[list[dict[str, object]], str
     for one in series:
         named = one.named_values()
         numbers = axis_numbers(one.places)
-        power = step_of([values for name, values in named.items() if not name.startswith(("lower", "upper"))])
+        power = step_of(list(named.values()))
+        base = next(
+            (_steps(values, power)[0] for name, values in named.items() if name.startswith("line ")), 0
+        )
         told.append(
             {
                 "name": one.name,
@@ -106,11 +107,17 @@ def _packed(series: Sequence[ChartSeries]) -> tuple[list[dict[str, object]], str
         # Rows mostly come evenly: the differences of their times are all the same, and cost nothing.
         even = np.concatenate([numbers[:1], np.diff(numbers)])
         coded.append(encoded(even, np.zeros(len(even), dtype=bool)))
-        for values in named.values():
-            missing = ~np.isfinite(values)
-            scaled = np.where(missing, 0.0, values) * 10.0**-power
-            coded.append(encoded(np.round(np.clip(scaled, -_FARTHEST, _FARTHEST)).astype(np.int64), missing))
+        for name, values in named.items():
+            steps, missing = _steps(values, power)
+            coded.append(encoded(steps - base if name.startswith(("lower ", "upper ")) else steps, missing))
     return told, base64.b64encode(zlib.compress(b"".join(coded), 9)).decode()
+
+
+def _steps(values: FloatArray, power: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Values as whole numbers of steps, 0 where they are missing, and where that is."""
+    missing = ~np.isfinite(values)
+    scaled = np.where(missing, 0.0, values) * 10.0**-power
+    return np.round(np.clip(scaled, -_FARTHEST, _FARTHEST)).astype(np.int64), missing
 
 
 def _thinned(one: ChartSeries, spans: int) -> ChartSeries:

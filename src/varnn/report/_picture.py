@@ -192,5 +192,7 @@ def _keys(chart: TimeChart, one: ChartSeries) -> str:
     keys = "".join(
         f'<span class="key"><i class="{kind}"></i>{html.escape(name)}</span>' for kind, name in named
     )
-    title = html.escape(", ".join(word for word in (chart.unit, one.name) if word))
+    title = html.escape(
+        ", ".join(word for word in (chart.unit, one.name if len(chart.series) > 1 else "") if word)
+    )
     return f'<p class="keys"><span>{title}</span>{keys}</p>'

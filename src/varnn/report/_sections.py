@@ -87,7 +87,7 @@ def add_experts(report: Report, fitted: Fitted, trace: PredictionTrace, resume: 
         return
     names, weights = expert_weights(fitted, trace.panel, resume=resume)
     mean = weights.mean(axis=0)
-    order = trace_charts.worst_first(trace.innovations, trace.panel)
+    order = trace_charts.worst_first(trace.innovations, trace.panel.starts)
     report.add_chart(
         "Who is right when",
         trace_charts.experts(trace.panel, names, weights, order),

@@ -86,14 +86,20 @@ def chart_places(panel: Panel) -> Values:
     Parameters
     ----------
     panel : Panel
-        Rows of one series, or of several, end to end; numbers go on from one to the next.
+        Rows of one series, or of several, end to end; the rows of each are counted from its first.
 
     Examples
     --------
-    >>> chart_places(Panel.from_arrays(None, np.zeros(3))).tolist()
-    [0, 1, 2]
+    >>> chart_places(Panel.from_arrays(None, np.zeros(5), series=list("aaabb"))).tolist()
+    [0, 1, 2, 0, 1]
     """
-    return np.asarray(panel.time) if has_times(panel.time) else np.arange(len(panel))
+    if has_times(panel.time) and not np.isnat(np.asarray(panel.time)).any():
+        times = np.asarray(panel.time)
+        falls = times[1:] < times[:-1]
+        falls[panel.starts[1:-1] - 1] = False  # where the next series begins
+        if not falls.any():
+            return times
+    return np.arange(len(panel)) - np.repeat(panel.starts[:-1], panel.lengths)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn import baselines
+from varnn._types import IntArray
 from varnn.data.in_words import beside, change, figure, percent
 from varnn.data.leaks import advice
 from varnn.estimator.regressor import VARNNRegressor
@@ -15,9 +16,10 @@ from varnn.evaluation.scores import Comparison
 from varnn.evaluation.significance import Difference
 from varnn.model.calendar import has_times
 from varnn.monitoring.correlation import autocorrelation
+from varnn.monitoring.failures import worst_stretches
 from varnn.monitoring.monitor import detect
-from varnn.report import figures, over_time
-from varnn.report._model_section import add_model, worst_stretch
+from varnn.report import diagnostic_figures, figures, trace_charts
+from varnn.report._model_section import add_model
 from varnn.report.page import Report
 
 LONGEST_STRETCH = 168  # rows drawn together: a week of hours
@@ -99,6 +101,7 @@ def page(comparison: Comparison, title: str, *, fitted: Mapping[str, VARNNRegres
             [float(np.mean(row["rmse_by_seed"])) for row in rows],
             [row[each] for row in rows],
             unit=f"RMSE of {comparison.parts.test.target_name}",
+            width=figures.NARROW,
         ),
         "Root mean squared error on the test rows, best on top."
         + (f" Dots: one for each {by}." if any(len(row[each]) > 1 for row in rows) else ""),
@@ -121,38 +124,53 @@ def page(comparison: Comparison, title: str, *, fitted: Mapping[str, VARNNRegres
 
 def _add_best(report: Report, comparison: Comparison, names: Sequence[str]) -> None:
     """Show where the best model errs most, and what its errors look like."""
-    best, segments = names[0], _segments(comparison)
-    starts = np.cumsum([0, *segments])
-    places = _places(comparison)
-    errors = comparison.errors(best)
-    worst = _worst_stretch(errors, segments)
+    best, (rows, starts, series) = names[0], _by_series(comparison)
+    places = _places(comparison)[rows]
+    errors = comparison.errors(best)[rows]
     events = detect(errors, starts)
-    shown = {name: (comparison.truth - comparison.errors(name))[worst] for name in names[:2]}
-    within = [event for event in events if worst.start <= event.row < worst.stop]
-    report.add_figure(
-        "The hardest stretch",
-        over_time.predictions(
-            places[worst],
-            comparison.truth[worst],
-            shown,
-            marks=over_time.marks_of(within, places),
-            unit=comparison.parts.test.target_name,
-        ),
-        f"Truth and predictions where {best} errs most.",
+    chart = trace_charts.lines(
+        places,
+        comparison.truth[rows],
+        {name: (comparison.truth - comparison.errors(name))[rows] for name in names[:2]},
+        starts=starts,
+        names=series,
+        events=events,
+        stretches=worst_stretches(errors, starts, LONGEST_STRETCH, most=5),
+        unit=comparison.parts.test.target_name,
     )
-    several = len(segments) > 1  # whose rows stand one after another
-    correlations, pairs = autocorrelation(errors, np.arange(1, min(40, max(segments) - 1) + 1), starts)
-    report.add_figure(
-        "Innovations",
-        over_time.innovations(
-            np.arange(len(errors)) if several else places,
-            errors,
-            correlations,
-            1.96 / np.sqrt(np.maximum(pairs, 1)),
-            marks=over_time.marks_of(events, None if several else places),
-        ),
-        f"Errors of {best} on the test rows, and their autocorrelation; inside the band: noise.",
+    report.add_chart(
+        "Truth and predictions",
+        chart,
+        f"The test rows and one-step predictions, first those where {best} errs most"
+        + ("" if len(series) == 1 else ", of the series with the largest error; others are in the picker")
+        + f". Below: the errors of {best}, truth less prediction.",
     )
+    correlations, pairs = autocorrelation(
+        errors, np.arange(1, min(40, np.diff(starts).max() - 1) + 1), starts
+    )
+    if len(correlations):
+        report.add_figure(
+            "Autocorrelation of the errors",
+            diagnostic_figures.correlogram(
+                np.arange(1, len(correlations) + 1),
+                correlations,
+                1.96 / np.sqrt(np.maximum(pairs, 1)),
+                width=figures.NARROW,
+            ),
+            f"How errors of {best} go with those so many rows before; inside the band they look like noise.",
+        )
+
+
+def _by_series(comparison: Comparison) -> tuple[IntArray, IntArray, list[str]]:
+    """Put scored rows in the order of series, each from origin to origin: rows, where each begins, names."""
+    ids = np.concatenate(
+        [np.repeat(one.lead_in.ids, one.lead_in.lengths)[one.scored()] for one in comparison.cuts]
+    )
+    names = list(dict.fromkeys(ids.tolist()))
+    numbers = {name: number for number, name in enumerate(names)}
+    series = np.array([numbers[one] for one in ids.tolist()], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(series, minlength=len(names)))])
+    return np.argsort(series, kind="stable"), starts, [str(one) for one in names]
 
 
 def _places(comparison: Comparison) -> npt.NDArray[Any]:
@@ -264,17 +282,3 @@ def _add_origins(report: Report, comparison: Comparison, rows: Sequence[dict[str
     blocks = ", ".join(f"{len(one.test):,}" for one in comparison.cuts)
     note = f"RMSE on the {blocks} rows after each origin, in time order; means over seeds."
     report.add_table("Origin by origin", columns, lines, note=note, strong=0)
-
-
-def _segments(comparison: Comparison) -> list[int]:
-    """Count the scored rows of each stretch that belongs together: one series after one origin."""
-    counts = []
-    for one in comparison.cuts:
-        series = np.repeat(np.arange(one.lead_in.n_series), one.lead_in.lengths)[one.scored()]
-        counts += [int(count) for count in np.bincount(series) if count]
-    return counts
-
-
-def _worst_stretch(errors: np.ndarray[Any, Any], segments: Sequence[int]) -> slice:
-    """Find the rows with the largest mean squared error among stretches that lie in one segment."""
-    return worst_stretch(errors, np.cumsum([0, *segments]), LONGEST_STRETCH)

@@ -10,8 +10,8 @@ from varnn.data.in_words import beside, percent
 from varnn.datasets.synthetic import Synthetic
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation import metrics
-from varnn.report import over_time
 from varnn.report._model_section import add_model
+from varnn.report.chart import ChartSeries, Mark, TimeChart
 from varnn.report.page import Report
 
 NAME = "VARNN"
@@ -126,17 +126,17 @@ def _page(
         "VARNN": comparison.of(NAME)[0].predictions[near],
         "linear ARX": comparison.of("arx-lr")[0].predictions[near],
     }
-    report.add_figure(
+    chart = ChartSeries(
+        places=rows[near],
+        truth=comparison.truth[near],
+        lines=shown,
+        marks=[Mark("regime switch", row, row) for row in switches if rows[near][0] <= row <= rows[near][-1]],
+    )
+    report.add_chart(
         "Around a regime switch" if switches else "A closer look",
-        over_time.predictions(
-            rows[near],
-            comparison.truth[near],
-            shown,
-            marks=[over_time.Mark("regime switch", row, row) for row in switches[:1]],
-            unit=made.panel.target_name,
-        ),
+        TimeChart([chart], unit=made.panel.target_name),
         f"Truth and one-step predictions in test rows {rows[near][0]} to {rows[near][-1]}"
-        + ("; the dotted line is the switch, which no input shows." if switches else "."),
+        + ("; the dashed line is the switch, which no input shows." if switches else "."),
     )
     add_model(report, NAME, model, parts, others={"linear ARX": comparison.of("arx-lr")[0].predictions})
     return report

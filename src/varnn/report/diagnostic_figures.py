@@ -12,16 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.errors import DataError
-from varnn.monitoring.diagnosis import Diagnosis
+from varnn.monitoring.diagnosis import Diagnosis, Hours
 from varnn.monitoring.event import Event
 from varnn.report import figures, over_time
+from varnn.report.chart import marks_of
 from varnn.report.figures import COLOURS, INK
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def autocorrelation(diagnosis: Diagnosis) -> Figure:
+def autocorrelation(diagnosis: Diagnosis, *, width: float = figures.WIDE) -> Figure:
     """Draw a bar per lag, and the band that white noise keeps to.
 
     Parameters
@@ -29,6 +31,8 @@ def autocorrelation(diagnosis: Diagnosis) -> Figure:
     diagnosis : Diagnosis
         As :func:`varnn.monitoring.diagnostics.diagnose` gives it. Far lags, such as that of a week, stand
         apart at the right end.
+    width : float
+        Of the figure, in inches.
 
     Examples
     --------
@@ -39,16 +43,44 @@ def autocorrelation(diagnosis: Diagnosis) -> Figure:
     >>> figure.axes[0].get_ylabel()
     'autocorrelation'
     """
-    figure, (axes,) = figures.new_figure()
     far = diagnosis.lags > len(diagnosis.ljung_box)
+    return correlogram(diagnosis.lags, diagnosis.autocorrelation, diagnosis.band, far=far, width=width)
+
+
+def correlogram(
+    lags: npt.NDArray[Any],
+    correlations: npt.NDArray[Any],
+    band: npt.NDArray[Any],
+    *,
+    far: npt.NDArray[Any] | None = None,
+    width: float = figures.WIDE,
+) -> Figure:
+    """Draw autocorrelation as a bar per lag, and the band that white noise keeps to.
+
+    Parameters
+    ----------
+    lags, correlations, band : array
+        Lags in rows, the correlation at each, and the bound that white noise keeps to.
+    far : array or None, default=None
+        Which lags stand apart at the right end.
+    width : float
+        Of the figure, in inches.
+
+    Examples
+    --------
+    >>> figure = correlogram(np.array([1, 2]), np.array([0.5, 0.1]), np.array([0.2, 0.2]))
+    >>> figure.axes[0].get_xlabel()
+    'lag (rows)'
+    """
+    figure, (axes,) = figures.new_figure(width)
+    far = np.zeros(len(lags), dtype=bool) if far is None else far
     places = np.cumsum(np.where(far, 3, 1))  # far lags stand apart, so that their numbers can be read
-    beyond = np.abs(diagnosis.autocorrelation) > diagnosis.band
-    colours = [COLOURS[0] if outside else COLOURS[6] for outside in beyond]
-    axes.bar(places, 2 * diagnosis.band, bottom=-diagnosis.band, width=1, color=COLOURS[6], alpha=0.25)
-    axes.bar(places, diagnosis.autocorrelation, color=colours, width=0.7)
+    colours = [COLOURS[0] if outside else COLOURS[6] for outside in np.abs(correlations) > band]
+    axes.bar(places, 2 * band, bottom=-band, width=1, color=COLOURS[6], alpha=0.25)
+    axes.bar(places, correlations, color=colours, width=0.7)
     axes.axhline(0, color=INK, linewidth=0.8)
-    shown = (diagnosis.lags % 6 == 0) | (diagnosis.lags == 1) | far
-    axes.set_xticks(places[shown], [str(lag) for lag in diagnosis.lags[shown]])
+    shown = (lags % 6 == 0) | (lags == 1) | far
+    axes.set_xticks(places[shown], [str(lag) for lag in lags[shown]])
     axes.set_xlabel("lag (rows)")
     axes.set_ylabel("autocorrelation")
     axes.margins(x=0.01)
@@ -75,18 +107,35 @@ def error_by_hour(diagnosis: Diagnosis, *, unit: str = "") -> Figure:
     >>> len(figure.axes)
     1
     """
-    hours = diagnosis.hours
-    if hours is None:
+    hours = _hours(diagnosis)
+    figure, axes = figures.new_figure(panels=1 if hours.coverage is None else 2)
+    _draw_hours(axes, hours, unit)
+    return figure
+
+
+def error_by_hour_apart(diagnosis: Diagnosis, *, unit: str = "") -> list[Figure]:
+    """Draw the panels of :func:`error_by_hour` as figures of their own, for a page."""
+    hours = _hours(diagnosis)
+    drawn, axes = figures.apart(1 if hours.coverage is None else 2)
+    _draw_hours(axes, hours, unit)
+    return drawn
+
+
+def _hours(diagnosis: Diagnosis) -> Hours:
+    if diagnosis.hours is None:
         raise DataError(
             "errors by hour need rows whose time has hours; these have none. Give the panel's `time` column."
         )
-    figure, axes = figures.new_figure(panels=1 if hours.coverage is None else 2)
+    return diagnosis.hours
+
+
+def _draw_hours(axes: Sequence[Axes], hours: Hours, unit: str) -> None:
     places = np.arange(24)
     axes[0].bar(places, hours.error, color=COLOURS[6], width=0.7, label="root mean square")
     axes[0].plot(places, hours.bias, color=COLOURS[1], linewidth=1.6, label="mean (bias)")
     axes[0].axhline(0, color=INK, linewidth=0.8)
     axes[0].set_ylabel(f"innovation, {unit}" if unit else "innovation")
-    axes[0].legend(fontsize=9)
+    figures.legend_above(axes[0])
     if hours.coverage is not None:
         overall = np.nansum(hours.coverage * hours.count) / hours.count.sum()
         axes[1].plot(places, 100 * hours.coverage, color=COLOURS[0], marker="o", markersize=4)
@@ -95,7 +144,6 @@ def error_by_hour(diagnosis: Diagnosis, *, unit: str = "") -> Figure:
     for one in axes:
         one.set_xticks(places[::3])
         one.set_xlabel("hour of day")
-    return figure
 
 
 def memory_map(diagnosis: Diagnosis, *, events: Sequence[Event] = ()) -> Figure:
@@ -119,7 +167,7 @@ def memory_map(diagnosis: Diagnosis, *, events: Sequence[Event] = ()) -> Figure:
     """
     if diagnosis.memory is None:
         raise DataError("a map of the memory needs its states. Give them: diagnose(..., memory=states).")
-    return over_time.memory(diagnosis.memory.rows, diagnosis.memory.states, marks=over_time.marks_of(events))
+    return over_time.memory(diagnosis.memory.rows, diagnosis.memory.states, marks=marks_of(events))
 
 
 def marked_innovations(
@@ -148,9 +196,9 @@ def marked_innovations(
     axes.plot(rows, innovations, color=COLOURS[0], linewidth=0.7)
     axes.axhline(0, color=INK, linewidth=0.8)
     shown = [event for event in events if rows[0] <= event.row <= rows[-1]]
-    over_time.mark(axes, over_time.marks_of(shown))
+    over_time.mark(axes, marks_of(shown))
     if shown:
-        axes.legend(loc="upper left", fontsize=9, ncols=3)
+        figures.legend_above(axes)
     axes.set_xlabel("row")
     axes.set_ylabel(f"innovation, {unit}" if unit else "innovation")
     axes.margins(x=0.01)
@@ -174,12 +222,25 @@ def calibration(diagnosis: Diagnosis) -> Figure:
     >>> len(calibration(model.diagnose(panel)).axes)
     3
     """
+    figure, axes = figures.new_figure(panels=3)
+    _draw_calibration(axes, diagnosis)
+    return figure
+
+
+def calibration_apart(diagnosis: Diagnosis) -> list[Figure]:
+    """Draw the panels of :func:`calibration` as figures of their own, for a page."""
+    drawn, axes = figures.apart(3)
+    _draw_calibration(axes, diagnosis)
+    return drawn
+
+
+def _draw_calibration(axes: Sequence[Axes], diagnosis: Diagnosis) -> None:
     found = diagnosis.calibration
     if found is None:
         raise DataError(
             "calibration is that of intervals; these rows have none. Fit the model with intervals=True."
         )
-    figure, (levels, bins, spans) = figures.new_figure(panels=3)
+    levels, bins, spans = axes
     levels.plot([0, 100], [0, 100], color=INK, linestyle=":", linewidth=1.0)
     levels.plot(100 * found.levels, 100 * found.coverage, color=COLOURS[0], marker="o", markersize=5)
     levels.set_xlabel("nominal level (%)")
@@ -196,4 +257,3 @@ def calibration(diagnosis: Diagnosis) -> Figure:
     spans.set_ylim(min(60.0, 100 * float(found.span_coverage.min()) - 2), 100.5)
     spans.set_xlabel("row of a series")
     spans.set_ylabel(f"within {level:.0f} % intervals (%)")
-    return figure

@@ -34,16 +34,18 @@ LINES = (
 )
 
 Values = npt.NDArray[Any]
+WIDE = 9.0  # inches, of a figure in a document
+NARROW = 5.0  # of one on a page, which also fits a phone
 
 
 def new_figure(
-    width: float = 9.0, height: float = 3.2, panels: int = 1, *, columns: int | None = None
+    width: float = WIDE, height: float | None = None, panels: int = 1, *, columns: int | None = None
 ) -> tuple[Figure, list[Axes]]:
     """An empty figure with panels side by side, or so many in a line, in the house style."""
     require("matplotlib", extra="plots", purpose="drawing a figure")
     from varnn.report.drawing import Drawing
 
-    figure = Drawing(figsize=(width, height), layout="constrained")
+    figure = Drawing(figsize=(width, height or (2.8 if width <= NARROW else 3.2)), layout="constrained")
     columns = columns or panels
     axes = [figure.add_subplot(-(-panels // columns), columns, index + 1) for index in range(panels)]
     for one in axes:
@@ -53,6 +55,12 @@ def new_figure(
         one.patch.set_alpha(0)
     figure.patch.set_alpha(0)
     return figure, axes
+
+
+def apart(panels: int) -> tuple[list[Figure], list[Axes]]:
+    """So many panels as figures of their own, which a page puts side by side or below each other."""
+    made = [new_figure(NARROW) for _ in range(panels)]
+    return [figure for figure, _ in made], [axes for _, (axes,) in made]
 
 
 def legend_above(axes: Axes) -> None:
@@ -67,6 +75,7 @@ def scores(
     singles: Sequence[Sequence[float]],
     *,
     unit: str = "",
+    width: float = WIDE,
 ) -> Figure:
     """Draw one bar per model, best on top, and a dot for each figure that the bar sums up.
 
@@ -76,8 +85,10 @@ def scores(
         Models, best first, and the length of their bars.
     singles : sequence of sequence of float
         For each model its figures by seed or by origin; a line spans them.
+    unit, width : str, float
+        What is drawn, and how wide, in inches.
     """
-    figure, (axes,) = new_figure(height=0.9 + 0.42 * len(names))
+    figure, (axes,) = new_figure(width, height=0.9 + 0.42 * len(names))
     places = np.arange(len(names))[::-1]
     colours = [COLOURS[0] if index == 0 else COLOURS[6] for index in range(len(names))]
     axes.barh(places, pooled, color=colours, height=0.62, alpha=0.75)
@@ -91,7 +102,9 @@ def scores(
     return figure
 
 
-def learning_curve(history: Sequence[Mapping[str, float]], *, best_epochs: Sequence[int] = ()) -> Figure:
+def learning_curve(
+    history: Sequence[Mapping[str, float]], *, best_epochs: Sequence[int] = (), width: float = WIDE
+) -> Figure:
     """Draw training and validation loss by epoch, one pair of lines per ensemble member.
 
     Parameters
@@ -100,8 +113,12 @@ def learning_curve(history: Sequence[Mapping[str, float]], *, best_epochs: Seque
         As a fitted model has it: one line per epoch and member.
     best_epochs : sequence of int, default=()
         The epoch whose weights were kept, of each member: a dot.
+    width : float
+        Of the figure, in inches.
     """
-    figure, (axes,) = new_figure()
+    from matplotlib.ticker import MaxNLocator
+
+    figure, (axes,) = new_figure(width)
     for member in sorted({int(line.get("member", 0)) for line in history}):
         lines = [line for line in history if int(line.get("member", 0)) == member]
         epochs = [line["epoch"] for line in lines]
@@ -120,6 +137,7 @@ def learning_curve(history: Sequence[Mapping[str, float]], *, best_epochs: Seque
     if max(losses) > 8 * min(losses):
         axes.set_yscale("log")
     axes.set_xlabel("epoch")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))  # there is no half of an epoch
     axes.set_ylabel("mean squared error (scaled)")
     legend_above(axes)
     return figure

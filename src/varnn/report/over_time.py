@@ -1,44 +1,27 @@
-"""What a model did over time -> figures: predictions, innovations, experts and memory, with changes marked.
+"""What a model did over time -> still figures: predictions, experts and memory, with changes marked.
 
-Places along the time axis are row numbers or times, whichever the rows have.
+Places along the time axis are row numbers or times, whichever the rows have. Pages have charts instead
+(`chart.py`), which readers zoom; these are for documents and notebooks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from varnn.monitoring.event import Event
 from varnn.report import figures
+from varnn.report.chart import Mark
 from varnn.report.figures import COLOURS, INK, Values
+from varnn.report.thinning import thinned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-class Mark(NamedTuple):
-    """A change to mark on a figure: what it is, and the places where it began and was noticed."""
-
-    kind: str
-    began: Any
-    noticed: Any
-
-
-def marks_of(events: Sequence[Event], places: npt.NDArray[Any] | None = None) -> list[Mark]:
-    """Marks of events, at the places where their rows stand: row numbers, if none are given.
-
-    Examples
-    --------
-    >>> marks_of([Event("level shift", series=0, row=60, began=50, size=2.0)])
-    [Mark(kind='level shift', began=50, noticed=60)]
-    """
-    if places is None:
-        return [Mark(event.kind, event.began, event.row) for event in events]
-    return [Mark(event.kind, places[event.began], places[event.row]) for event in events]
+OVERVIEW = 1000  # spans of rows that are drawn all at once
 
 
 def mark(axes: Axes, marks: Sequence[Mark]) -> None:
@@ -93,7 +76,7 @@ def predictions(
     else:
         figure, (above, axes) = figures.new_figure(height=5.2, panels=2, columns=1)
         first = dict(list(predicted.items())[:1])
-        kept = thinned(truth)
+        kept = thinned([truth], OVERVIEW)
         _draw_predictions(above, places[kept], truth[kept], {name: one[kept] for name, one in first.items()})
         above.axvspan(places[zoom][0], places[zoom][-1], color=COLOURS[6], alpha=0.3, linewidth=0)
         mark(above, marks)
@@ -129,23 +112,6 @@ def _draw_predictions(
         axes.plot(places, values, color=colour, linestyle=dash, linewidth=1.3, label=name)
 
 
-def thinned(values: Values, most: int = 1000) -> npt.NDArray[np.int64]:
-    """Choose rows to draw: all, or the lowest and the highest of each of so many spans.
-
-    Examples
-    --------
-    >>> thinned(np.array([0.0, 5.0, 1.0, 2.0, -3.0, 1.0, 0.0, 0.0]), most=2).tolist()
-    [0, 1, 4, 5]
-    """
-    if len(values) <= 2 * most:
-        return np.arange(len(values))
-    spans = np.array_split(np.where(np.isnan(values), np.nanmean(values), values), most)
-    firsts = np.cumsum([0, *(len(one) for one in spans[:-1])])
-    lowest = firsts + [int(np.argmin(one)) for one in spans]
-    highest = firsts + [int(np.argmax(one)) for one in spans]
-    return np.unique(np.concatenate([lowest, highest]))
-
-
 def name_axes(axes: Axes, places: Values, unit: str) -> None:
     """Name both axes; times are written as briefly as they can be."""
     axes.set_xlabel("row")
@@ -159,43 +125,6 @@ def name_axes(axes: Axes, places: Values, unit: str) -> None:
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]  # as above
         axes.xaxis.get_offset_text().set_color(INK)
         axes.set_xlabel("")
-
-
-def innovations(
-    places: Values,
-    errors: Values,
-    correlations: Values,
-    band: Values,
-    *,
-    marks: Sequence[Mark] = (),
-    unit: str = "",
-) -> Figure:
-    """Draw errors over time with changes marked, and their autocorrelation with the band of white noise.
-
-    Parameters
-    ----------
-    places, errors : Values
-        Where each row stands, and its error; NaN where missing.
-    correlations, band : Values
-        Autocorrelation at lags 1, 2, ..., and the bound that white noise keeps to.
-    marks, unit : sequence of Mark, str
-        Changes to mark; name of the target.
-    """
-    figure, (over_time, lags) = figures.new_figure(panels=2)
-    kept = thinned(errors)
-    over_time.plot(places[kept], errors[kept], color=COLOURS[0], linewidth=0.7)
-    over_time.axhline(0, color=INK, linewidth=0.8)
-    mark(over_time, marks)
-    name_axes(over_time, places, f"innovation, {unit}" if unit else "innovation")
-    if marks:
-        figures.legend_above(over_time)
-    numbers = np.arange(1, len(correlations) + 1)
-    lags.fill_between(numbers, -band, band, color=COLOURS[6], alpha=0.25, linewidth=0)
-    lags.bar(numbers, correlations, color=COLOURS[0], width=0.7)
-    lags.axhline(0, color=INK, linewidth=0.8)
-    lags.set_xlabel("lag (rows)")
-    lags.set_ylabel("autocorrelation")
-    return figure
 
 
 def memory(places: Values, states: Values, *, marks: Sequence[Mark] = ()) -> Figure:

@@ -23,6 +23,10 @@ from varnn.report.provenance import provenance
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+ROOM = 1_000_000  # characters of charts' values: a page stays below 1.5 MB
+LEAST_ROOM = 50_000  # of any chart, however many there are
+WIDEST_ON_A_PHONE = 6.0  # inches; figures wider than that scroll there, or nobody could read them
+MANY_COLUMNS = 5  # a table of so many becomes cards on a phone
 LISTED_MARKS = 12  # below a chart; all of them are drawn
 
 
@@ -49,7 +53,7 @@ class Report:
     subtitle: str
     summary: str
     parts: list[tuple[str, str]] = field(default_factory=list)  # title and body, as HTML
-    has_charts: bool = False
+    held: int = 0  # characters of charts' values so far
 
     def add_table(
         self,
@@ -61,15 +65,17 @@ class Report:
         strong: int | None = None,
     ) -> None:
         """Add a table; ``strong`` is the row to bring out."""
+        many = len(columns) >= MANY_COLUMNS
         head = "".join(f'<th scope="col">{html.escape(one)}</th>' for one in columns)
         body = "".join(
             ('<tr class="strong">' if index == strong else "<tr>")
-            + "".join(_cell(one) for one in row)
+            + "".join(_cell(one, name if many else "") for one, name in zip(row, columns, strict=True))
             + "</tr>"
             for index, row in enumerate(rows)
         )
         said = f'<p class="note">{html.escape(note)}</p>' if note else ""
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        opening = '<table class="many">' if many else "<table>"
+        table = f"{opening}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         self._add(title, _wide(table, title) + said)
 
     def add_bars(
@@ -105,7 +111,8 @@ class Report:
         >>> '<figure class="chart">' in page.html()
         True
         """
-        values, left_out = packed(chart)
+        values, left_out = packed(chart, max(ROOM - self.held, LEAST_ROOM))
+        self.held += len(str(values["data"]))
         if left_out:
             count = sum(len(one.places) for one in chart.series)
             caption += (
@@ -120,16 +127,23 @@ class Report:
             f'<script type="application/json">{data}</script>'
             f"<figcaption>{html.escape(caption)}</figcaption></figure>{_marks(chart)}",
         )
-        self.has_charts = True
 
     def add_figure(self, title: str, figure: "Figure | Sequence[Figure]", caption: str) -> None:
         """Add a figure, or several side by side; the caption also describes it to those who cannot see it."""
         from varnn.report.figures import to_svg
 
         several = list(figure) if isinstance(figure, Sequence) else [figure]
-        drawn = "".join(f"<div>{to_svg(one, caption)}</div>" for one in several)
-        said = f"<figcaption>{html.escape(caption)}</figcaption>"
-        self._add(title, f'<figure><div class="drawn">{drawn}</div>{said}</figure>')
+        wide = any(one.get_figwidth() > WIDEST_ON_A_PHONE for one in several)
+        # Each has a description of its own: the ids inside a figure are made of it.
+        numbers = [f" ({number} of {len(several)})" for number in range(1, len(several) + 1)]
+        told = [caption + number for number in numbers] if len(several) > 1 else [caption]
+        drawn = "".join(f"<div>{to_svg(one, alt)}</div>" for one, alt in zip(several, told, strict=True))
+        body = (
+            _wide(f'<div class="drawn wider">{drawn}</div>', title)
+            if wide
+            else f'<div class="drawn">{drawn}</div>'
+        )
+        self._add(title, f"<figure>{body}<figcaption>{html.escape(caption)}</figcaption></figure>")
 
     def add_points(self, title: str, points: Sequence[tuple[str, str]], *, compact: bool = False) -> None:
         """Add a list of points, each a heading and a text; compact, the text stands beside its heading."""
@@ -163,12 +177,12 @@ class Report:
             f'<section id="part-{number}"><h2>{title}</h2>{body}</section>'
             for number, (title, body) in enumerate(self.parts, 1)
         )
-        script = f"<script>{inlined.script()}</script>" if self.has_charts else ""
+        script = f"<script>{inlined.script()}</script>" if self.held > 0 else ""
         return (
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f'<meta http-equiv="Content-Security-Policy" content="{inlined.policy(charts=self.has_charts)}">'
-            f"<title>{html.escape(self.title)}</title><style>{inlined.style(charts=self.has_charts)}</style>"
+            f'<meta http-equiv="Content-Security-Policy" content="{inlined.policy(charts=self.held > 0)}">'
+            f"<title>{html.escape(self.title)}</title><style>{inlined.style(charts=self.held > 0)}</style>"
             "</head><body>"
             f'<header><h1>{html.escape(self.title)}</h1><p class="subtitle">{html.escape(self.subtitle)}</p>'
             f'<p class="summary">{html.escape(self.summary)}</p>'
@@ -212,7 +226,8 @@ def _place(place: Any) -> str:
     return f"row {place:,}"
 
 
-def _cell(text: str) -> str:
-    """A table cell; long text may wrap, numbers stay on one line."""
-    opening = '<td class="text">' if len(text) > 28 else "<td>"
-    return f"{opening}{html.escape(text)}</td>"
+def _cell(text: str, label: str) -> str:
+    """A table cell; long text may wrap, numbers stay on one line. A label is shown where cells are cards."""
+    kind = ' class="text"' if len(text) > 28 else ""
+    named = f' data-label="{html.escape(label)}"' if label else ""
+    return f"<td{kind}{named}>{html.escape(text)}</td>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
@@ -18,6 +18,7 @@ from varnn.model.forecast import Forecast
 from varnn.monitoring.diagnosis import Diagnosis, Picture
 from varnn.report import diagnostic_figures, figures, over_time
 from varnn.report.figures import COLOURS, INK, LINES
+from varnn.report.thinning import thinned
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +43,7 @@ def panel(panel: Panel, series: Sequence[str] | str | None = None) -> Figure:
         index = panel.ids.index(name)
         rows = slice(int(panel.starts[index]), int(panel.starts[index + 1]))
         places, values = _places(panel, rows), panel.target[rows]
-        kept = over_time.thinned(values)
+        kept = thinned([values], over_time.OVERVIEW)
         one.plot(places[kept], values[kept], color=COLOURS[0], linewidth=0.9)
         over_time.name_axes(one, places, panel.target_name)
         if len(panel.ids) > 1:
@@ -123,13 +124,13 @@ def backtest(backtest: Backtest) -> Figure:
 def diagnosis(diagnosis: Diagnosis, what: Picture = "autocorrelation") -> Figure:
     """Draw one part of a diagnosis."""
     check_choice("what", what, get_args(Picture))
-    figure = {
+    draw: dict[Picture, Callable[[Diagnosis], Figure]] = {
         "autocorrelation": diagnostic_figures.autocorrelation,
         "hours": diagnostic_figures.error_by_hour,
         "calibration": diagnostic_figures.calibration,
         "memory": diagnostic_figures.memory_map,
-    }[what](diagnosis)
-    return _described(figure, f"Diagnosis of {diagnosis.n_rows:,} rows: {what}.")
+    }
+    return _described(draw[what](diagnosis), f"Diagnosis of {diagnosis.n_rows:,} rows: {what}.")
 
 
 def expert_weights(weights: ExpertWeights, time: npt.NDArray[Any] | None = None) -> Figure:

@@ -19,22 +19,22 @@ BAND = f"{100 * WATCHED:.0f} % interval"
 _FEWEST_IN_SPAN = 100  # rows that a share of covered labels is taken of
 _SPANS = 1000  # of experts' weights
 _REST = "all others"
+_VIEWS = 3  # of a series: the hardest, and two more
 
 
-def worst_first(errors: FloatArray, panel: Panel) -> IntArray:
+def worst_first(errors: FloatArray, starts: IntArray) -> IntArray:
     """Numbers of the series to show, the one with the largest mean squared error first.
 
     Examples
     --------
-    >>> panel = Panel.from_arrays(None, np.zeros(4), series=list("aabb"))
-    >>> worst_first(np.array([1.0, 1.0, 3.0, 3.0]), panel).tolist()
+    >>> worst_first(np.array([1.0, 1.0, 3.0, 3.0]), np.array([0, 2, 4])).tolist()
     [1, 0]
     """
     with np.errstate(over="ignore"):
         squares = np.square(np.asarray(errors, np.float64))
     known = ~np.isnan(squares)
-    sums = np.add.reduceat(np.where(known, squares, 0.0), panel.starts[:-1])
-    counts = np.add.reduceat(known, panel.starts[:-1], dtype=np.int64)
+    sums = np.add.reduceat(np.where(known, squares, 0.0), starts[:-1])
+    counts = np.add.reduceat(known, starts[:-1], dtype=np.int64)
     return np.argsort(-sums / np.maximum(counts, 1), kind="stable")[:MOST_SERIES]
 
 
@@ -59,35 +59,81 @@ def predictions(
     others : mapping or None, default=None
         Predictions of the same rows by other models, by name.
     """
-    panel, places, band = trace.panel, chart_places(trace.panel), trace.band()
-    lines = {name: trace.prediction, **(others or {})}
-    _, span = stretch_length(panel)
+    panel, band = trace.panel, trace.band()
+    return lines(
+        chart_places(panel),
+        panel.target,
+        {name: trace.prediction, **(others or {})},
+        starts=panel.starts,
+        names=panel.ids,
+        bands={} if band is None else {BAND: band},
+        events=events,
+        stretches=[slice(one.first, one.last + 1) for one in stretches],
+        span=stretch_length(panel)[1],
+        unit=panel.target_name,
+    )
+
+
+def lines(
+    places: npt.NDArray[Any],
+    truth: FloatArray,
+    predicted: Mapping[str, FloatArray],
+    *,
+    starts: IntArray,
+    names: Sequence[str],
+    bands: Mapping[str, tuple[FloatArray, FloatArray]] | None = None,
+    events: Sequence[Event] = (),
+    stretches: Sequence[slice] = (),
+    span: str = "stretch",
+    unit: str = "",
+) -> TimeChart:
+    """Draw truth and predictions of rows, series end to end; the series with the largest error comes first.
+
+    Parameters
+    ----------
+    places, truth, predicted : array, array, mapping
+        Where each row stands, as :func:`varnn.report.chart.chart_places` says; its label; and predictions by
+        the name of the model. Errors are those of the first.
+    starts, names : array of int, sequence of str
+        Where each series begins, and the number of rows; names of the series.
+    bands : mapping or None, default=None
+        Bounds by name.
+    events, stretches : sequence of Event, sequence of slice
+        To mark, and to zoom into, the worst first; they count rows end to end.
+    span, unit : str
+        What a stretch is, such as a week; name of the target.
+
+    Examples
+    --------
+    >>> truth = np.array([0.0, 0.0, 5.0, 0.0, 0.0, 9.0])
+    >>> chart = lines(
+    ...     np.array([0, 1, 2, 0, 1, 2]), truth, {"model": np.zeros(6)},
+    ...     starts=np.array([0, 3, 6]), names=["north", "south"], stretches=[slice(4, 6)],
+    ... )
+    >>> [one.name for one in chart.series], [int(one) for one in chart.series[0].views["the hardest stretch"]]
+    (['south', 'north'], [1, 2])
+    """
+    drawn = dict(list(predicted.items())[:MOST_LINES])
+    errors = np.asarray(truth, np.float64) - next(iter(drawn.values()))
     shown = []
-    for series in worst_first(trace.innovations, panel).tolist():
-        rows = _rows(panel, series)
-        here = _from_start(places, rows)
-        own = [one for one in stretches if rows.start <= one.first < rows.stop]
-        ends = {
-            _called(index, span): (here[one.first - rows.start], here[one.last - rows.start])
-            for index, one in enumerate(own[:3])
-        }
-        marked = [
-            event._replace(row=event.row - rows.start, began=event.began - rows.start)
-            for event in events
-            if event.series == series
-        ]
+    for series in worst_first(errors, starts).tolist():
+        rows = slice(int(starts[series]), int(starts[series + 1]))
+        own = [one for one in stretches if rows.start <= one.start < rows.stop][:_VIEWS]
         shown.append(
             ChartSeries(
-                places=here,
-                truth=panel.target[rows],
-                lines={line: values[rows] for line, values in lines.items()},
-                bands={} if band is None else {BAND: (band[0][rows], band[1][rows])},
-                marks=marks_of(marked, here),
-                views=ends,
-                name=panel.ids[series],
+                places=places[rows],
+                truth=truth[rows],
+                lines={name: values[rows] for name, values in drawn.items()},
+                bands={name: (lower[rows], upper[rows]) for name, (lower, upper) in (bands or {}).items()},
+                marks=marks_of([event for event in events if rows.start <= event.row < rows.stop], places),
+                views={
+                    _called(index, span): (places[one.start], places[one.stop - 1])
+                    for index, one in enumerate(own)
+                },
+                name=str(names[series]),
             )
         )
-    return TimeChart(shown, unit=panel.target_name, errors=True)
+    return TimeChart(shown, unit=unit, errors=True)
 
 
 def coverage(trace: PredictionTrace) -> TimeChart | None:
@@ -96,7 +142,7 @@ def coverage(trace: PredictionTrace) -> TimeChart | None:
     if covered is None:
         return None
     places, shown = chart_places(panel), []
-    for series in worst_first(trace.innovations, panel).tolist():
+    for series in worst_first(trace.innovations, panel.starts).tolist():
         rows = _rows(panel, series)
         known = np.flatnonzero(~np.isnan(covered[rows])) + rows.start
         length = max(_FEWEST_IN_SPAN, len(known) // 20)
@@ -111,7 +157,7 @@ def coverage(trace: PredictionTrace) -> TimeChart | None:
         low, high = 100 * WATCHED - reach, min(100.0, 100 * WATCHED + reach)
         shown.append(
             ChartSeries(
-                places=_from_start(places, rows)[at - rows.start],
+                places=places[at],
                 lines={f"covered, of the last {length:,} rows": share},
                 bands={"what chance allows": (np.full(len(at), low), np.full(len(at), high))},
                 name=panel.ids[series],
@@ -137,10 +183,9 @@ def experts(panel: Panel, names: Sequence[str], weights: DoubleArray, order: Int
     for series in order.tolist():
         rows = _rows(panel, series)
         middle, means = in_spans(weights[rows], _SPANS)
-        here = _from_start(places, rows)
         shown.append(
             ChartSeries(
-                places=here[middle],
+                places=places[rows][middle],
                 lines={name: means[:, index] for index, name in enumerate(names)},
                 name=panel.ids[series],
             )
@@ -158,11 +203,6 @@ def _few(names: list[str], weights: DoubleArray) -> tuple[list[str], DoubleArray
 
 def _rows(panel: Panel, series: int) -> slice:
     return slice(int(panel.starts[series]), int(panel.starts[series + 1]))
-
-
-def _from_start(places: npt.NDArray[Any], rows: slice) -> npt.NDArray[Any]:
-    """Places of a series; numbers of rows are counted from its first."""
-    return places[rows] if places.dtype.kind == "M" else places[rows] - rows.start
 
 
 def _called(index: int, span: str) -> str:

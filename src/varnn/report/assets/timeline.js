@@ -8,8 +8,10 @@ import { placeOf, thin } from './thin.js';
 
 const SHEET = 680; // pixels across paper
 const SPAN = 4; // pixels of an overview that share a span
-const ERRORS_HEIGHT = 110;
-const HINT = 'Drag to zoom, shift and drag to pan, double click for all; once clicked, the wheel zooms. Keys: ← → + − 0, shift ← → row by row.';
+const ERRORS_HEIGHT = 124;
+const BY_KEYS = 'Keys: ← → + − 0, shift ← → row by row.';
+const BY_MOUSE = `Drag to zoom, shift and drag to pan, double click for all; once clicked, the wheel zooms. ${BY_KEYS}`;
+const BY_TOUCH = 'Drag sideways to pan, pinch to zoom, tap to read.';
 let charts = 0;
 
 /** The range of `columns` at `rows`: the first one shows whole, others may reach out of the picture. */
@@ -41,14 +43,15 @@ export class Timeline {
     this.tools = h('div', { class: 'tools' });
     this.readout = h('div', { class: 'keys readout' });
     this.upper = h('div');
+    this.below = h('h3', { hidden: true });
     this.lower = h('div');
     this.status = h('p', { class: 'unseen', role: 'status' });
     const name = figure.querySelector('svg').getAttribute('aria-label');
     this.frame = h('div', {
-      class: 'frame', tabindex: 0, role: 'group', 'aria-roledescription': 'chart', 'aria-label': `${name} ${HINT}`,
-    }, this.upper, this.lower);
+      class: 'frame', tabindex: 0, role: 'group', 'aria-roledescription': 'chart', 'aria-label': `${name} ${BY_KEYS}`,
+    }, this.upper, this.below, this.lower);
     const moving = h('div', { class: 'moving' }, this.tools, this.readout, this.frame, this.status,
-      h('p', { class: 'hint', 'aria-hidden': 'true' }, HINT));
+      h('p', { class: 'hint', 'aria-hidden': 'true' }, h('span', { class: 'mouse' }, BY_MOUSE), h('span', { class: 'touch' }, BY_TOUCH)));
     figure.prepend(moving);
     figure.classList.add('live');
     this.hands = gestures(this.frame, {
@@ -80,6 +83,8 @@ export class Timeline {
     const [line] = this.lines;
     const missed = (value, row) => (value === null || line.values[row] === null ? null : value - line.values[row]);
     this.missed = this.errors && this.truth && line ? this.truth.map(missed) : null;
+    this.below.hidden = !this.missed;
+    say(this.below, this.missed ? `Errors: truth less ${line.name}` : '');
     this.#arrange();
     this.rebuild();
   }
@@ -126,7 +131,7 @@ export class Timeline {
     }
     this.plots.push(new uPlot(main, main.series.map(() => []), this.upper));
     if (this.missed) {
-      const below = this.#options(colour, ERRORS_HEIGHT, () => this.reach, 22);
+      const below = this.#options(colour, ERRORS_HEIGHT, () => this.reach, 20);
       below.series.push({ stroke: colour('--error'), width: 1, points: { show: this.#sparse, size: 4 } });
       this.plots.push(new uPlot(below, [[], []], this.lower));
     }
@@ -153,7 +158,7 @@ export class Timeline {
       scales: { x: { time: this.timed, auto: false, range: () => this.range }, y: { range } },
       axes: [across, { ...axis, size: 56, space }],
       legend: { show: false },
-      padding: [8, 12, 0, 0],
+      padding: [8, 24, 0, 0],
       cursor: {
         // Moves are shared by both panels; presses are not, or each drag would zoom twice.
         sync: { key: this.key, filters: { pub: (type) => type === 'mousemove' || type === 'mouseleave' } },

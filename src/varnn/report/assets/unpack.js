@@ -31,11 +31,18 @@ export async function unpack({ series, data, timed }) {
     let place = 0;
     const x = column(rows).map((step) => { place += step; return onAxis(place); });
     const value = (steps) => (steps === null ? null : power < 0 ? steps / 10 ** -power : steps * 10 ** power);
+    let base = null; // bounds are told from the first line
+    const read = new Map(columns.map((one) => {
+      const steps = column(rows);
+      if (base !== null && /^(lower|upper) /.test(one)) return [one, steps.map((by, row) => value(by === null ? null : base[row] + by))];
+      if (base === null && one.startsWith('line ')) base = steps;
+      return [one, steps.map(value)];
+    }));
     return {
       name,
       x,
       digits: Math.max(0, -power),
-      columns: new Map(columns.map((one) => [one, column(rows).map(value)])),
+      columns: read,
       marks: marks.map(([kind, began, noticed]) => ({ kind, began: onAxis(began), noticed: onAxis(noticed) })),
       views: views.map(([title, first, last]) => ({ title, range: [onAxis(first), onAxis(last)] })),
     };
