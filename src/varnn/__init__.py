@@ -12,6 +12,7 @@ from varnn._version import VERSION
 
 if TYPE_CHECKING:
     from varnn import baselines, datasets, evaluation
+    from varnn.adapters import mlflow
     from varnn.data.panel import Panel
     from varnn.estimator.details import Details
     from varnn.estimator.regressor import VARNNRegressor
@@ -20,7 +21,17 @@ if TYPE_CHECKING:
 
 __version__ = VERSION
 
-__all__ = ["Details", "Panel", "Stream", "VARNNRegressor", "baselines", "datasets", "evaluation", "load"]
+__all__ = [
+    "Details",
+    "Panel",
+    "Stream",
+    "VARNNRegressor",
+    "baselines",
+    "datasets",
+    "evaluation",
+    "load",
+    "mlflow",
+]
 
 _HOME = {
     "Details": "varnn.estimator.details",
@@ -29,6 +40,7 @@ _HOME = {
     "VARNNRegressor": "varnn.estimator.regressor",
     "load": "varnn.scale.loading",
 }
+_ELSEWHERE = {"mlflow": "varnn.adapters.mlflow"}  # called as its library calls such modules
 
 
 if not TYPE_CHECKING:  # a type checker takes the imports above, and so sees a name that is not there
@@ -37,7 +49,7 @@ if not TYPE_CHECKING:  # a type checker takes the imports above, and so sees a n
         if name in _HOME:
             return getattr(import_module(_HOME[name]), name)
         if name in __all__:
-            return import_module(f"varnn.{name}")
+            return import_module(_ELSEWHERE.get(name, f"varnn.{name}"))
         raise AttributeError(f"module 'varnn' has no attribute {name!r}")
 
 

@@ -136,8 +136,10 @@ def with_details(params: Mapping[str, Any], known: Mapping[str, Any]) -> dict[st
     seldom = {name.removeprefix("details__"): value for name, value in params.items() if name not in flat}
     if not seldom:
         return flat
-    details = checked_details(flat.get("details", known["details"]))
-    return {**flat, "details": details.changed(**seldom)}
+    given = flat.get("details", known["details"])
+    details = checked_details(given).changed(**seldom)
+    # None stays None where nothing changes, so that set_params(**get_params()) changes nothing.
+    return {**flat, "details": None if given is None and details == Details() else details}
 
 
 def settings_of_file(settings: Mapping[str, Any], path: object) -> dict[str, Any]:
