@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo serve-demo test lint types imports unit docs dist format lock clean reproduce bench bench-peers
+.PHONY: demo serve-demo test lint types imports unit docs dist format lock clean reproduce bench bench-peers adapters
 
 demo: .venv/installed
 	$(BIN)/varnn demo --output report.html
@@ -65,6 +65,11 @@ bench-peers: .venv-peers/installed
 	$(PEERS)/python -m benchmarks growth --json $(RESULTS)/growth.json
 	$(PEERS)/python -m benchmarks $(PAGE)
 
+# Adapters against the libraries they are for, at the versions pinned, in an environment of their own.
+ADAPTERS := .venv-adapters/bin
+adapters: .venv-adapters/installed
+	$(ADAPTERS)/python -m pytest --dist load tests/adapters src/varnn/adapters tests/test_adapters_page.py
+
 format: .venv/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -87,6 +92,12 @@ format: .venv/installed
 	$(PEERS)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
+.venv-adapters/installed: requirements-adapters.lock pyproject.toml
+	$(PYTHON) -m venv .venv-adapters
+	$(ADAPTERS)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-adapters.lock
+	$(ADAPTERS)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
 # No hashes (pip's --require-hashes): they would have to name every build of every package, for each Python and
 # platform, and torch comes from another index, or a local file, in a build of its own. Versions are exact.
 # The local part of a version (torch 2.13.0+cpu) names a build, not a release: pins keep the release only.
@@ -95,4 +106,4 @@ lock: .venv/installed
 	mv requirements.lock.new requirements.lock
 
 clean:
-	rm -rf .venv .venv-peers .venv-dist dist .mypy_cache .ruff_cache .pytest_cache .hypothesis report.html site
+	rm -rf .venv .venv-peers .venv-dist .venv-adapters dist .mypy_cache .ruff_cache .pytest_cache .hypothesis report.html site

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import typer
-import yaml  # type: ignore[import-untyped]  # it ships no types
+import yaml
 
 from varnn.cli import app as cli
 from varnn.service.http._openmetrics import Counter, Family, Histogram, Info

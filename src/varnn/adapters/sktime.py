@@ -139,14 +139,15 @@ class VARNNForecaster(_base.BaseForecaster):  # type: ignore[misc]  # a base tha
         coming = self._coming(X, panel, farthest)
         if farthest == 1:
             panel = _with_next(panel, coming)
-        found = [self._one_step(panel, levels)]
+        found, begin = [], 1
+        if farthest <= 1 or steps.min() <= 0:
+            found, begin = [self._one_step(panel, levels)], 1 - rows
         if farthest > 1:
             inputs = coming if coming.shape[1] else None
             ahead = self.model_.forecast(panel, horizon=farthest, inputs=inputs, interval=levels or None)
-            found.append(
-                _three(ahead.prediction[0], *(() if not levels else (ahead.lower[0], ahead.upper[0])))
-            )
-        return [np.concatenate(one)[rows - 1 + steps] for one in zip(*found, strict=True)]
+            bounds = (None if one is None else one[0] for one in (ahead.lower, ahead.upper))
+            found.append(_three(ahead.prediction[0], *bounds))
+        return [np.concatenate(one)[steps - begin] for one in zip(*found, strict=True)]
 
     def _one_step(self, panel: Panel, levels: list[float]) -> list[FloatArray]:
         """Predict each row from the labels before it."""
