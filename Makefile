@@ -68,7 +68,7 @@ bench-peers: .venv-peers/installed
 # Adapters against the libraries they are for, at the versions pinned, in an environment of their own.
 ADAPTERS := .venv-adapters/bin
 adapters: .venv-adapters/installed
-	$(ADAPTERS)/python -m pytest --dist load tests/adapters src/varnn/adapters tests/test_adapters_page.py
+	$(ADAPTERS)/python -m pytest --dist load tests/adapters src/varnn/adapters
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

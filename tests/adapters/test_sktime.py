@@ -28,7 +28,7 @@ def small(**settings: Any) -> VARNNRegressor:
 
 
 def waves(rows: int = 300, index: str = "datetime") -> Any:
-    made = {
+    made: dict[str, Any] = {
         "datetime": pd.date_range("2026-01-01", periods=rows, freq="h"),
         "period": pd.period_range("2026-01-01", periods=rows, freq="h"),
         "range": pd.RangeIndex(rows),
@@ -37,7 +37,7 @@ def waves(rows: int = 300, index: str = "datetime") -> Any:
     return pd.Series(np.sin(np.arange(rows) * 2 * np.pi / 24) + noise, index=made[index], name="load")
 
 
-@parametrize_with_checks(VARNNForecaster)
+@parametrize_with_checks(VARNNForecaster)  # type: ignore[untyped-decorator]  # sktime ships no types
 def test_sktimes_checks(obj: Any, test_name: str) -> None:
     """All of them, with none excluded."""
     check_estimator(obj, tests_to_run=test_name, raise_exceptions=True, verbose=False)
@@ -56,6 +56,7 @@ def test_it_forecasts_what_the_model_forecasts(index: str) -> None:
     panel = Panel.from_arrays(None, load[:250].to_numpy(), time=time)
     model = small(epochs=2, horizon=6).fit(panel)
     expected = model.forecast(interval=[0.5, 0.9])
+    assert expected.lower is not None
     steps = np.array([0, 1, 5])
     np.testing.assert_allclose(found, expected.prediction[0][steps], rtol=1e-5)
     np.testing.assert_allclose(bounds["load", 0.9, "lower"], expected.lower[0][steps, 1], rtol=1e-5)

@@ -79,3 +79,11 @@ def test_messages_name_the_details_they_are_about(caplog: pytest.LogCaptureFixtu
 def test_any_value_can_be_shown() -> None:
     odd: dict[str, Any] = {"memory_size": np.arange(3)}
     assert "memory_size=array" in repr(VARNNRegressor(details=Details(**odd)))
+
+
+def test_parameters_given_back_change_nothing() -> None:
+    """Also where there are no details: those by name beside None are the default ones."""
+    for model in (VARNNRegressor(), VARNNRegressor(details=Details(patience=3))):
+        before = model.get_params()
+        assert model.set_params(**before).get_params() == before
+    assert VARNNRegressor().set_params(details=None, details__patience=3).details == Details(patience=3)

