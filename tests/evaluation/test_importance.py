@@ -44,6 +44,7 @@ def test_the_rise_is_what_theory_says(series: int) -> None:
     assert found.rolled_mse.mean(axis=1) == pytest.approx([1 + 2 * 9, 1 + 2 * 1, 1], rel=0.1)
     assert found.rise == pytest.approx(found.rolled_mse.mean(axis=1) / found.mse - 1)
     assert found.rise[2] == 0 and found.spread[2] == 0 and (found.spread[:2] > 0).all()
+    assert found.chance[2] < 1e-9 and (found.rise[:2] > 5 * found.chance[:2]).all()
     assert len(model.seen) == 1 + 8 * 3
 
 
@@ -93,6 +94,18 @@ def test_categories_of_a_column_are_rolled_together() -> None:
     assert found.names == ("sky",) and found.rise[0] > 1
 
 
+def test_copies_are_rolled_together() -> None:
+    """Weights of +5 and -5 on a thing and its copy come to nothing, until one of them is rolled alone."""
+    generator = np.random.default_rng(2)
+    cause, copied = generator.normal(size=(2, 500))
+    inputs = np.column_stack([copied, cause, 2 * copied + 1, np.ones(500)])
+    target = cause + generator.normal(size=500)
+    panel = Panel.from_arrays(inputs, target, input_names=["rv1", "cause", "rv2", "constant"])
+    found = importance(Linear([10.0, 1.0, -5.0, 5.0], []), panel, repeats=3)
+    assert found.names[0] == "cause" and set(found.names) == {"cause", "rv1, rv2", "constant"}
+    assert found.ratios[1:] == pytest.approx(1.0, abs=1e-6)
+
+
 def test_a_baseline_has_important_inputs_too() -> None:
     panel = random_panel([400])
     model = baselines.make("arx-lr")
@@ -109,8 +122,22 @@ def test_it_is_the_same_each_time_and_refuses_what_cannot_be() -> None:
     assert np.isnan(importance(model, panel, repeats=1).spread).all()
     with pytest.raises(ConfigError, match="repeats and rows must be at least 1"):
         importance(model, panel, repeats=0)
-    with pytest.raises(DataError, match="at least 10"):
-        importance(model, panel.between(0, 5))
+    with pytest.raises(DataError, match="at least 40"):
+        importance(model, panel.between(0, 25))
+
+
+def test_chance_is_what_other_rows_would_give() -> None:
+    """The standard error from blocks is the spread of rises over many panels of the same kind."""
+    rises, errors = [], []
+    for seed in range(60):
+        generator = np.random.default_rng(seed)
+        inputs = generator.normal(size=(400, 1))
+        panel = Panel.from_arrays(inputs, generator.normal(size=400))  # the input is of no use, and is used
+        found = importance(Linear([1.0], []), panel, repeats=4, seed=seed)
+        rises.append(found.rise[0])
+        errors.append(found.chance[0])
+    assert 0.7 * np.std(rises) < np.mean(errors) < 1.4 * np.std(rises)
+    assert abs(np.mean(rises)) < 3 * np.std(rises) / np.sqrt(60)
 
 
 def test_a_perfect_model_has_ratios_all_the_same() -> None:

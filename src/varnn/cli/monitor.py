@@ -94,7 +94,7 @@ def monitor(
     else:
         for line in found.lines():
             console().print(line["words"], markup=False)
-        console().print(found.in_words(), markup=False)
+        console().print(found.in_words(last=False), markup=False)
     if report is not None:
         guessed = understood.roles.guessed
         page = monitor_page(

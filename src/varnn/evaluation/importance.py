@@ -8,8 +8,11 @@ of the input stay what they were, and only its tie to the target and to the othe
 time-shifted surrogates [3]_. What an input tells about the time of day is cut with it, unless it was rolled
 by whole days: that is one reason for repeats, and for the spread beside each figure.
 
-Two things to bear in mind. Inputs that tell the same stand in for each other, so that each of them alone may
-seem of no use. And a model that goes on learning notices while it is measured that an input has become
+Inputs that are all but copies of each other are rolled together: a row in which a thing and its copy differ
+is outside all that was learnt, and what a model makes of it says nothing of either [4]_.
+
+Two things to bear in mind. Inputs that tell much the same stand in for each other, so that each of them alone
+may seem of no use. And a model that goes on learning notices while it is measured that an input has become
 useless, and turns to others, as it would in use.
 
 References
@@ -20,6 +23,9 @@ References
    Research 20, 2019: the ratio of the two errors is their model reliance.
 .. [3] G. Lancaster, D. Iatsenko, A. Pidde, V. Ticcinelli and A. Stefanovska, "Surrogate data for hypothesis
    testing of physical systems", Physics Reports 748, 2018.
+.. [4] G. Hooker, L. Mentch and S. Zhou, "Unrestricted permutation forces extrapolation: variable importance
+   requires at least one more model, or there is no free variable importance", Statistics and Computing 31,
+   2021.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +40,10 @@ from varnn.data.panel import Panel
 from varnn.errors import ConfigError, DataError
 
 _LEAST = 0.1  # of a series, that its inputs are rolled by: a slow input rolled by a row is the same input
-_FEWEST = 10  # rows with a label
+_FEWEST = 40  # rows with a label
+_BLOCKS = 20  # of rows, whose means tell how much chance there is in a rise
+_COPY = 0.995  # correlation from which on two inputs are taken to be the same
+_MOST_COMPARED = 1_000  # inputs
 
 
 class Predictor(Protocol):
@@ -52,11 +61,15 @@ class Importance:
     Parameters
     ----------
     names : tuple of str
-        Inputs, the one that matters most first; a column of categories is one of them.
+        Inputs, the one that matters most first; a column of categories is one of them, and so are inputs that
+        are copies of each other, with commas between their names.
     mse : float
         Mean squared error of the rows as they are.
     rolled_mse : array of shape (n_inputs, n_repeats)
         The same with each input rolled in time.
+    chance : array of shape (n_inputs,)
+        Standard error of the mean rise: how far it would be another on other rows. From the means of 20
+        blocks of rows one after the other, as errors of neighbours go together.
     rows : int
         Rows that were scored.
     """
@@ -64,6 +77,7 @@ class Importance:
     names: tuple[str, ...]
     mse: float
     rolled_mse: DoubleArray
+    chance: DoubleArray
     rows: int
 
     @property
@@ -93,8 +107,10 @@ class Importance:
             "rows": self.rows,
             "mse": self.mse,
             "inputs": [
-                {"name": name, "rise": float(rise), "rolled_mse": errors.tolist()}
-                for name, rise, errors in zip(self.names, self.rise, self.rolled_mse, strict=True)
+                {"name": name, "rise": float(rise), "chance": float(chance), "rolled_mse": errors.tolist()}
+                for name, rise, chance, errors in zip(
+                    self.names, self.rise, self.chance, self.rolled_mse, strict=True
+                )
             ],
         }
 
@@ -158,41 +174,77 @@ def importance(
         )
     columns = _columns(panel)
     total, done = 1 + repeats * len(columns), 0
+    edges = np.linspace(0, int(scored.sum()), _BLOCKS, endpoint=False).astype(np.int64)
 
-    def error(rolled: Panel) -> float:
+    def errors(rolled: Panel) -> DoubleArray:
+        """Squared errors of blocks of rows, each as its part of the mean over all."""
         nonlocal done
         with np.errstate(over="ignore"):
-            found = float(np.mean(np.square(rolled.target - model.predict(rolled))[scored]))
+            squares = np.square(rolled.target - model.predict(rolled))[scored].astype(np.float64)
+            found = np.add.reduceat(squares, edges) / len(squares)
         done += 1
         if on_step is not None:
             on_step(done, total)
-        return found
+        return np.asarray(found)
 
-    mse, generator = error(panel), np.random.default_rng(seed)
-    rolled_mse = np.empty((len(columns), repeats))
+    base, generator = errors(panel), np.random.default_rng(seed)
+    blocks = np.empty((len(columns), repeats, len(edges)))
     inputs = panel.inputs.copy()  # one copy for all: each input is rolled in it, and put back
     for index, which in enumerate(columns.values()):
         for repeat in range(repeats):
             inputs[:, which] = _rolled(panel, panel.inputs[:, which], generator)
-            rolled_mse[index, repeat] = error(replace(panel, inputs=inputs))
+            blocks[index, repeat] = errors(replace(panel, inputs=inputs))
         inputs[:, which] = panel.inputs[:, which]
+    rolled_mse, mse = blocks.sum(axis=2), float(base.sum())
     order = np.argsort(-rolled_mse.mean(axis=1), kind="stable")
-    names = list(columns)
     return Importance(
-        names=tuple(names[one] for one in order),
+        names=tuple(list(columns)[one] for one in order),
         mse=mse,
         rolled_mse=rolled_mse[order],
+        chance=_chance(blocks.mean(axis=1) - base, mse)[order],
         rows=int(scored.sum()),
     )
 
 
+def _chance(differences: DoubleArray, mse: float) -> DoubleArray:
+    """Standard error of sums of blocks (n, B) as a share of the error: of B blocks, each is a draw."""
+    count = differences.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = np.sqrt(count) * differences.std(axis=1, ddof=1) / max(mse, np.finfo(np.float64).tiny)
+    return np.asarray(np.nan_to_num(spread, nan=np.inf, posinf=np.inf))
+
+
 def _columns(panel: Panel) -> Mapping[str, list[int]]:
-    """Which inputs make up each column; the categories of one are rolled together, so that one is 1."""
+    """Which inputs are rolled together, by the name of their column or columns.
+
+    The categories of a column are, so that one of them is 1; and columns that are all but copies of each
+    other, as rows in which these differ are such as no model has ever seen.
+    """
     places = {name: index for index, name in enumerate(panel.input_names)}
-    return {
+    columns = {
         column: [places[name] for name in spelt_out([column], panel.categories) if name in places]
         for column in source_columns(panel.input_names, panel.categories)
     }
+    single = [name for name, which in columns.items() if len(which) == 1]
+    joined: dict[str, list[str]] = {}  # the first of those that are alike -> all of them
+    for name, first in zip(single, _first_alike(panel, [columns[one][0] for one in single]), strict=True):
+        joined.setdefault(single[first], []).append(name)
+    alike = {name for names in joined.values() for name in names}
+    together = {", ".join(names): [columns[one][0] for one in names] for names in joined.values()}
+    return together | {name: which for name, which in columns.items() if name not in alike}
+
+
+def _first_alike(panel: Panel, columns: list[int]) -> list[int]:
+    """For each of some inputs, the first among them that it is a copy of; its own place if of none."""
+    values = panel.inputs[:, columns].astype(np.float64)
+    complete = values[~np.isnan(values).any(axis=1)]
+    if len(complete) < 2 or len(columns) > _MOST_COMPARED:
+        return list(range(len(columns)))
+    centred = complete - complete.mean(axis=0)
+    size = np.sqrt(np.square(centred).sum(axis=0))
+    scaled = centred / np.where(size > 0, size, 1.0)
+    copies = np.abs(scaled.T @ scaled) > _COPY
+    return [int(np.argmax(copies[one])) if size[one] > 0 else one for one in range(len(columns))]
 
 
 def _rolled(panel: Panel, values: FloatArray, generator: np.random.Generator) -> FloatArray:

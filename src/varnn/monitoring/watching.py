@@ -38,8 +38,8 @@ class Watched:
         """Events that chance alone would make in so many rows with a label."""
         return self.false_alarms * int(np.count_nonzero(~np.isnan(self.trace.innovations)))
 
-    def in_words(self) -> str:
-        """What was noticed, in a sentence or two."""
+    def in_words(self, *, last: bool = True) -> str:
+        """What was noticed, in a sentence or two; with the last of it, or how much alone."""
         known, covered, held = (
             int(np.count_nonzero(~np.isnan(self.trace.innovations))),
             self.trace.covered,
@@ -53,8 +53,9 @@ class Watched:
         counts = Counter(event.kind for event in self.events)
         listed = ", ".join(f"{count} × {kind}" for kind, count in counts.most_common())
         changes = "1 change was" if len(self.events) == 1 else f"{len(self.events):,} changes were"
-        last = event_in_words(self.events[-1], self.trace.panel)
-        return f"{changes} noticed in {known:,} rows with a label: {listed}. The last: {last}.{held}"
+        said = f"{changes} noticed in {known:,} rows with a label: {listed}."
+        latest = f" The last: {event_in_words(self.events[-1], self.trace.panel)}." if last else ""
+        return f"{said}{latest}{held}"
 
     def lines(self) -> list[dict[str, Any]]:
         """Events as plain values, with times and words."""

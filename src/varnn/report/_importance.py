@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from varnn.data.in_words import change, figure
+from varnn.data.in_words import change, figure, percent
 from varnn.evaluation.importance import Importance
 from varnn.report.bars import Bar
 from varnn.report.page import Report
 
 _SHOWN = 20
-_BEYOND = 2.0  # standard deviations above nothing, from which on an input is said to matter
-_MATTERS = 0.005  # of the squared error
+_BEYOND = 2.0  # standard errors, from which on an input is said to matter
+_MATTERS = 0.01  # of the squared error
 _NONE = (
     "None: its predictions are the same whatever the inputs are. They were found to be of no use when the "
     "model was chosen on the validation rows; it goes by the labels before a row, and by the time."
@@ -35,23 +35,24 @@ def add_importance(report: Report, found: Importance, rows: str) -> None:
         return
     lines = [
         Bar(
-            [name, change(rise), _spread(low, high), figure(float(np.sqrt(errors.mean())))],
+            [name, change(rise), _chance(chance), _spread(low, high), figure(float(np.sqrt(errors.mean())))],
             float(rise),
             spread=(float(low), float(high)),
         )
-        for name, rise, (low, high), errors in zip(
-            found.names, found.rise, _ends(found), found.rolled_mse, strict=True
+        for name, rise, chance, (low, high), errors in zip(
+            found.names, found.rise, found.chance, _ends(found), found.rolled_mse, strict=True
         )
     ][:_SHOWN]
     left = len(found.names) - len(lines)
     repeats = found.rolled_mse.shape[1]
     report.add_bars(
         "Which inputs matter",
-        ["input", "", "squared error", "lowest to highest", "RMSE then"],
+        ["input", "", "squared error", "chance", "lowest to highest", "RMSE then"],
         lines,
         note=f"{in_words(found)} Bars: by how much the squared error of {found.rows:,} rows rises when an "
         "input is rolled in time, so that it tells nothing about its row any more; the mean of "
-        f"{repeats}, and a thin line from the lowest to the highest. RMSE with all inputs: "
+        f"{repeats}, and a thin line from the lowest to the highest. Chance: two standard errors of the "
+        "mean; a rise below it may be none on other rows. RMSE with all inputs: "
         f"{figure(float(np.sqrt(found.mse)))}. "
         f"Measured on {rows}. Labels before a row, and its time of day, are seen by the model in any case; "
         "inputs that tell the same stand in for each other."
@@ -65,14 +66,14 @@ def in_words(found: Importance) -> str:
     Examples
     --------
     >>> errors = np.array([[2.0, 2.2], [1.0, 1.01]])
-    >>> in_words(Importance(names=("heat", "wind"), mse=1.0, rolled_mse=errors, rows=100))
+    >>> chance = np.array([0.1, 0.1])
+    >>> in_words(Importance(names=("heat", "wind"), mse=1.0, rolled_mse=errors, chance=chance, rows=100))
     'One input matters: heat.'
     """
-    spread = np.nan_to_num(found.spread)
     matter = [
         name
-        for name, rise, one in zip(found.names, found.rise, spread, strict=True)
-        if rise > max(_MATTERS, _BEYOND * one / np.sqrt(found.rolled_mse.shape[1]))
+        for name, rise, chance in zip(found.names, found.rise, found.chance, strict=True)
+        if rise > max(_MATTERS, _BEYOND * chance)
     ]
     if not matter:
         return "No input matters by itself beyond chance: the model goes by the labels before a row."
@@ -86,3 +87,7 @@ def _ends(found: Importance) -> list[tuple[float, float]]:
 
 def _spread(low: float, high: float) -> str:
     return f"{change(low)} to {change(high)}"
+
+
+def _chance(error: float) -> str:
+    return f"± {percent(_BEYOND * float(error))}"
