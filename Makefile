@@ -44,11 +44,11 @@ dist: .venv-dist/installed
 
 # What the default costs beside the peers that are installed; BEFORE=folder also fits the default of that checkout.
 RESULTS := benchmarks/results
-OF_DEFAULT := stream-default stream-command fleet backtest fit-default growth-default
+OF_DEFAULT := stream-default stream-command fleet backtest forecast fit-default growth-default service-load
 OF_NETWORK := train score stream growth
 PAGE = page $(foreach one,$(OF_DEFAULT) $(OF_NETWORK),$(RESULTS)/$(one).json) -o docs/performance.md
 define bench_default
-	for one in stream-default fleet backtest; do $(1) -m benchmarks $$one --threads 1,2 --json $(RESULTS)/$$one.json || exit 1; done
+	for one in stream-default fleet backtest forecast; do $(1) -m benchmarks $$one --threads 1,2 --json $(RESULTS)/$$one.json || exit 1; done
 	$(1) -m benchmarks stream-command --json $(RESULTS)/stream-command.json
 	$(1) -m benchmarks fit-default $(if $(BEFORE),--before $(BEFORE)) --json $(RESULTS)/fit-default.json
 	$(1) -m benchmarks growth-default --json $(RESULTS)/growth-default.json

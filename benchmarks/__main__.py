@@ -38,6 +38,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "stream-command": cost.stream_command,
     "fleet": cost.fleet,
     "backtest": cost.backtest,
+    "forecast": cost.forecast,
     "fit-default": cost.fit_default,
     "growth-default": cost.growth_default,
     "train": speed.train,

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -80,6 +80,18 @@ def shown(figure: str | float | None) -> str:
     if isinstance(figure, str):
         return figure
     return f"{figure:,.0f}" if float(figure).is_integer() else f"{figure:,}"
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    r"""Lay cells out as a table, names to the left and figures to the right.
+
+    Examples
+    --------
+    >>> markdown_table(["who", "s"], [["we", "1.5"]])
+    '| who | s |\\n| --- | ---: |\\n| we | 1.5 |\\n'
+    """
+    ruler = ["---", *["---:"] * (len(columns) - 1)]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (columns, ruler, *rows))
 
 
 def timed_rows(timings: Sequence[Timing], ratios_to: Sequence[str], *, p99: bool = False) -> list[Row]:

@@ -4,6 +4,7 @@ Pages show what full training gave. Here it is cut short, so the numbers that a 
 compared, only the words around them; what a Python block prints must hold as it stands.
 """
 
+import ast
 import doctest
 import importlib.util
 import inspect
@@ -43,6 +44,7 @@ ADDRESS = "127.0.0.1:8000"  # of a service that a page begins; here it has anoth
 ADAPTED = {"sktime", "mlflow", "skops"}  # libraries that are not in the lock
 KINDS = {
     "python",  # run as doctests
+    "py",  # calls of other libraries, which need not be installed: they must parse
     "console",  # lines after "$" are run, and what follows them is expected
     "bash",  # not run; commands of ours must be understood
     "text",
@@ -86,6 +88,8 @@ def run_blocks(page: Path, names: dict[str, Any], monkeypatch: pytest.MonkeyPatc
         assert kind in KINDS, f"a block must be one of {sorted(KINDS)}; this one is {kind!r}:\n{text}"
         if kind == "python" and not absent(text):
             run_python(text, names, named(page))
+        elif kind == "py":
+            ast.parse(text)
         elif kind == "console":
             run_console(text, monkeypatch)
         elif kind == "bash":

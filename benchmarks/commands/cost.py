@@ -44,6 +44,16 @@ def backtest(
     _measure("backtest", rounds, threads, json_path, rows=rows)
 
 
+def forecast(
+    rounds: Rounds = 9,
+    threads: Threads = "1",
+    series: Annotated[int, typer.Option(help="Series asked in one call.", min=1)] = 100,
+    json_path: Json = None,
+) -> None:
+    """Time forecasts of a running stream, with bands, against SARIMAX and river."""
+    _measure("forecast", rounds, threads, json_path, series=series)
+
+
 def fit_default(
     rounds: Rounds = 1,
     threads: Threads = "2",

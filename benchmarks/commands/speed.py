@@ -41,11 +41,12 @@ def page(
     files: Annotated[list[Path], typer.Argument(help="Files written with --json.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Markdown page to write.")],
 ) -> None:
-    """Turn saved figures into the page about performance."""
+    """Turn saved figures into the page about performance, and the page of every table beside it."""
     from benchmarks.speed import page as pages
     from varnn.data.files import write_atomically
 
     write_atomically(output, pages.page(files).encode())
+    write_atomically(output.with_stem(f"{output.stem}-tables"), pages.tables_page(files).encode())
 
 
 def _measure(benches: Sequence[str], rounds: int, threads: str, json_path: Path | None) -> None:

@@ -1,32 +1,56 @@
-"""Saved figures -> the page about performance; nothing on it is typed by hand."""
+"""Saved figures -> the pages about performance; nothing on them is typed by hand.
+
+One answers what people ask before they choose: what does a step cost, a fit, a million rows. The other has
+every table behind it.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.cost.summary import summary
-from benchmarks.record import Measured, Saved, read, shown, significant
-from benchmarks.speed.plan import DEFAULT_BENCHES
-from benchmarks.speed.targets import FLOORS, TARGETS, WITHDRAWN, Target
+from benchmarks.cost.answers import answers, figure, in_time, section
+from benchmarks.record import Measured, Saved, markdown_table, read, shown
+from benchmarks.speed.plan import BENCHES, DEFAULT_BENCHES
 
 HEAD = """\
 # Performance
 
-What the model costs to run and to fit, beside what one would take instead. Made by `python -m benchmarks
-page` from the files in `benchmarks/results/`; every figure below is a line in one of them, and each names
-its command, machine, versions and date. Contenders take turns within one run, each with the number of
-threads stated, and medians are shown: over all calls, and of each contender's best round. Ratios and rates
-are those of the best rounds, because other work on the machine interrupts long calls more than short ones,
-and would flatter whoever is fast. Microseconds are those of one machine on one day: trust the ratios.
+What it costs to use `VARNNRegressor()` as it is out of the box. The machine: {machine}. The rows: made in the
+form of a public set, the energy use of a house: every ten minutes, 26 inputs, seasons of a day and a week.
 """
 
-COSTS = """\
-Of `VARNNRegressor()` as it is out of the box, on rows made in the form of the Appliances set: one every ten
-minutes, 26 inputs, seasons of a day and a week. "Compiled" is `varnn[fast]` (numba); without it NumPy does
-all of it. Who is fast and wrong is cheap, too: the tables further down show the error of each beside its
-time, and whether it gives intervals.
+GLANCE = """\
+NumPy does all of it; `varnn[fast]` compiles the steps (numba), and is what the figures are of where nothing
+else is said. No GPU is used: [what one changes](how-to/gpu.md). A model for each of thousands of series,
+folders of files, several machines: [Many models, many machines](how-to/scale.md).
 """
 
-_PRODUCTS = "time / matrix products alone"
+BESIDE = """\
+## Beside others
+
+Who is fast and wrong is cheap, too: *error* is the mean squared error on rows that were not learnt from, as a
+share of persistence's, so below 1 is better than repeating the last label. *Times varnn's* is the time as a
+multiple of ours.
+"""
+
+MEASURED = """\
+## How it was measured
+
+Contenders take turns within one run, each with the number of threads stated. Times are medians, of each
+contender's best round where they are compared: other work on the machine interrupts long calls more than
+short ones, and would flatter whoever is fast. Microseconds are those of one machine on one day: trust the
+ratios. On your machine: `make bench`, and `make bench-peers` with Keras and neuralforecast among the peers.
+
+Every figure comes from a file in `benchmarks/results/` that names its command, versions and date, and
+[every table](performance-tables.md) is shown with them. Measured {dates}.
+"""
+
+TABLES_HEAD = """\
+# Performance, every table
+
+What is behind [Performance](performance.md), made by `python -m benchmarks page` from the files in
+`benchmarks/results/`. Each names its command, machine, versions and date. Medians are over all calls; "best"
+is the median of a contender's best round, which ratios and rates are made of.
+"""
 
 NETWORK = """\
 The network of the paper alone, RM and ARM+AM, without the linear part, the seasons, the experts and the
@@ -34,66 +58,66 @@ intervals that the default has around it.
 """
 
 
+# Who is shown beside the published network; every table has more of them.
+_TRAINED = ("varnn compiled", "varnn fused", "torch nn.LSTM", "Keras VARNN, fit()", "Keras LSTM, fit()")
+
+
 def page(paths: Sequence[str | Path]) -> str:
-    """Write the page in Markdown.
+    """Write the page that answers, in Markdown.
 
     Parameters
     ----------
     paths
         Files written by ``python -m benchmarks ... --json``.
     """
-    saved = {Path(path).name: read(path) for path in paths}
-    tables = [table for one in saved.values() for table in one.measured]
-    default = {name: one for name, one in saved.items() if _is_of_default(one)}
-    network = {name: one for name, one in saved.items() if name not in default}
-    parts = [HEAD, *_costs(tables), _targets(tables)]
-    parts += _files("The default, table by table", "", default)
-    parts += _files("The paper's network, table by table", NETWORK, network)
+    saved = [read(path) for path in paths]
+    measured = [table for one in saved for table in one.measured]
+    found = answers(measured)
+    machines = dict.fromkeys(str(one.made["machine"]) for one in saved)
+    dates = sorted({str(one.made["date"])[:10] for one in saved})
+    parts = [HEAD.format(machine=" and ".join(machines))]
+    if found:
+        glance = markdown_table(("what", "takes", "that is"), [one[:3] for one in found])
+        parts += [glance.replace("---:", "---"), GLANCE, BESIDE]
+        parts += [one.section for one in found]
+    parts += [*_network(measured), MEASURED.format(dates=_span(dates))]
     return "\n".join(parts)
 
 
-def _is_of_default(saved: Saved) -> bool:
-    return all(one.name.split()[0] in DEFAULT_BENCHES for one in saved.measured)
+def tables_page(paths: Sequence[str | Path]) -> str:
+    """Write the page of every table, in Markdown."""
+    saved = {Path(path).name: read(path) for path in paths}
+    network = {name: one for name, one in saved.items() if Path(name).stem in BENCHES}
+    default = {name: one for name, one in saved.items() if name not in network}
+    parts = [TABLES_HEAD]
+    parts += _files("The default", "", default)
+    parts += _files("The paper's network", NETWORK, network)
+    return "\n".join(parts)
 
 
-def _costs(measured: list[Measured]) -> list[str]:
-    rows = summary(measured)
-    if not rows:
+def _network(measured: Sequence[Measured]) -> list[str]:
+    """Answer what training the published network costs, beside the same network elsewhere."""
+    named = {one.name: one for one in reversed(measured) if one.threads == 1}
+    step = named.get("train RM")
+    took = {} if step is None else {row["contender"]: float(row.get("best us") or 0) for row in step.rows}
+    present = [name for name in _TRAINED if took.get(name)]
+    if not present:
         return []
-    lines = "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
-    return [f"## What it costs\n\n{COSTS}\n| what | takes | beside it |\n| --- | --- | --- |\n{lines}"]
+    rows = [[one, in_time(took[one] * 1e-6), f"{took[one] / took[present[0]]:.3g}"] for one in present]
+    words = (
+        '`VARNNRegressor.paper("RM")` is the network of the paper alone. The table has a training step of '
+        "128 windows of five rows, 27 inputs and 128 hidden units, beside the same network in Keras and "
+        "LSTMs of its size."
+    )
+    whole = named.get("train fit")
+    if whole is not None and "varnn compiled" in {next(iter(row.values())) for row in whole.rows}:
+        compiled, fused = (in_time(figure(whole, name, "best s")) for name in _TRAINED[:2])
+        words += f" A whole fit, 50 epochs on 15,788 rows, takes {compiled} compiled, {fused} without numba."
+    return [section("The paper's network", words, ("who", "a training step", "times the fastest"), rows)]
 
 
-def _targets(measured: list[Measured]) -> str:
-    threads = sorted({one.threads for one in measured})
-    columns = ["what", "at least", "stretch", *(_threads(count) for count in threads), "verdict"]
-    rows = []
-    for target in TARGETS:
-        found = {count: target.find(measured, count) for count in threads}
-        sign = "at most " if target.below else ""
-        rows.append(
-            [
-                target.what,
-                sign + shown(significant(target.least)),
-                "-" if target.stretch is None else sign + shown(significant(target.stretch)),
-                *(shown(found[count]) for count in threads),
-                target.verdict(found.get(target.threads)),
-            ]
-        )
-    withdrawn = "; ".join(
-        f"{one.what}, {shown(one.least)} times (measured: {shown(one.find(measured, one.threads))})"
-        for one in WITHDRAWN
-    )
-    floors = ", ".join(
-        f"{shown(Target(what, *where, _PRODUCTS, 0).find(measured, 1))} ({what})"
-        for what, where in FLOORS.items()
-    )
-    words = "Verdicts are of runs with one thread, unless a line says two."
-    why = f"The floor was shown: a step takes so many times its matrix products alone: {floors}."
-    table = _table(columns, rows)
-    return (
-        f"## What was asked for, and what was measured\n\n{words}\n\n{table}\nWithdrawn: {withdrawn}. {why}\n"
-    )
+def _span(dates: Sequence[str]) -> str:
+    return f"on {dates[0]}" if len(dates) == 1 else f"from {dates[0]} to {dates[-1]}"
 
 
 def _files(title: str, words: str, saved: Mapping[str, Saved]) -> list[str]:
@@ -123,16 +147,13 @@ def _file(name: str, saved: Saved) -> str:
 
 def _measured(one: Measured) -> str:
     lines = [f"{_threads(one.threads).capitalize()}:\n"]
-    lines.append(_table(list(one.rows[0]), [[shown(figure) for figure in row.values()] for row in one.rows]))
+    lines.append(
+        markdown_table(list(one.rows[0]), [[shown(figure) for figure in row.values()] for row in one.rows])
+    )
     lines += [f"Checked: {check}.\n" for check in one.checks]
     if one.absent:
         lines.append(f"Not installed, so not measured: {'; '.join(one.absent)}.\n")
     return "\n".join(lines)
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    ruler = ["---", *["---:"] * (len(columns) - 1)]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (columns, ruler, *rows))
 
 
 def _threads(count: int) -> str:

@@ -10,7 +10,15 @@ from benchmarks.record import Measured
 from benchmarks.speed.train import CASES
 
 BENCHES = ("train", "score", "stream", "growth")  # of the paper's network alone
-DEFAULT_BENCHES = ("stream-default", "stream-command", "fleet", "backtest", "fit-default", "growth-default")
+DEFAULT_BENCHES = (
+    "stream-default",
+    "stream-command",
+    "fleet",
+    "backtest",
+    "forecast",
+    "fit-default",
+    "growth-default",
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,7 @@ def plan(bench: str, *, threads: Sequence[int], rounds: int, **changes: Any) -> 
         "stream-command": [("stream-command", "cost.command:measure", {"rounds": few})],
         "fleet": [("fleet", "cost.fleet:measure", {"rounds": few, "calls": 3})],
         "backtest": [("backtest", "cost.backtest:measure", {"rounds": few})],
+        "forecast": [("forecast", "cost.forecast:measure", {"rounds": rounds, "calls": 20})],
         "fit-default": [("fit-default", "cost.fit:measure", {"rounds": few})],
         "growth-default": [
             (f"growth-default {size}", "cost.growth:measure", {"size": size}) for size in GROWN

@@ -131,12 +131,14 @@ def draw(every: dict[str, Room], edges: dict[str, set[str]]) -> str:
             f'<text x="{x:.0f}" y="{y + 17:.0f}" class="size">{size}</text>'
         )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:.0f}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:.0f}" id="rooms" role="img" '
         'aria-label="The rooms of varnn and who imports whom">\n'
-        "<style>path{fill:none;stroke:#7a87b8;stroke-width:1.6}"
-        " rect{fill:#eef1fb;stroke:#5c6bc0;stroke-width:1.4}"
-        " text{text-anchor:middle;font-family:system-ui,sans-serif;fill:#1d2440} .name{font-size:17px;"
-        "font-weight:600} .size{font-size:12.5px}</style>\n"
+        "<style>svg{color:#1c2430;background:#fff}"  # a part of a page has the page's instead
+        "@media(prefers-color-scheme:dark){svg{color:#e6ebf2;background:#12161c}}</style>\n"
+        "<style>#rooms path{fill:none;stroke:#7a87b8;stroke-width:1.6}"
+        " #rooms rect{fill:#7a87b8;fill-opacity:0.14;stroke:#7a87b8;stroke-width:1.4}"
+        " #rooms text{text-anchor:middle;font-family:system-ui,sans-serif;fill:currentColor}"
+        " #rooms .name{font-size:17px;font-weight:600} #rooms .size{font-size:12.5px}</style>\n"
         '<defs><marker id="to" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
         'orient="auto"><path d="M 0 0 L 8 4 L 0 8 z" style="fill:#7a87b8;stroke:none"/></marker></defs>\n'
         f"{arrows}\n" + "\n".join(boxes) + "\n</svg>\n"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from PIL import Image
 from playwright.sync_api import sync_playwright
 from rich.console import Console
 from rich.text import Text
@@ -46,19 +47,22 @@ def demonstration(report: Path) -> None:
 
 
 def browser(report: Path) -> None:
-    """Photograph the report: light on a desk, dark on a phone."""
+    """Photograph the report on a desk and on a phone, light and dark: pages show the one that suits them."""
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
         views: list[tuple[str, Literal["light", "dark"], int]] = [
             ("report-light.png", "light", 960),
-            ("report-dark-phone.png", "dark", 390),
+            ("report-dark.png", "dark", 960),
+            ("report-phone-light.png", "light", 390),
+            ("report-phone-dark.png", "dark", 390),
         ]
         for name, scheme, width in views:
             page = chromium.new_page(viewport={"width": width, "height": 1200}, color_scheme=scheme)
             page.goto(report.as_uri())
-            save(name, page.screenshot())
+            page.wait_for_timeout(500)  # charts are drawn by now
+            save(name, in_few_colours(page.screenshot()))
             page.close()
         chromium.close()
 
@@ -89,6 +93,13 @@ def diagnosis() -> None:
         save(name, to_svg(figure, described, alone=True).encode())
     words = [textwrap.fill(one, COLUMNS, subsequent_indent="  ") for one in found.findings]
     save("diagnose.txt", ("\n".join(words) + "\n").encode())
+
+
+def in_few_colours(picture: bytes) -> bytes:
+    """Write a picture with 128 colours, which suffice for a page and halve its size."""
+    small = io.BytesIO()
+    Image.open(io.BytesIO(picture)).convert("RGB").quantize(128).save(small, "PNG", optimize=True)
+    return small.getvalue()
 
 
 def save(name: str, content: bytes) -> None:

@@ -1,8 +1,10 @@
 """What the default costs: that each bench times what it says, and what the page makes of it."""
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +15,23 @@ from typer.testing import CliRunner
 
 from benchmarks.__main__ import app
 from benchmarks.cost import (
+    answers,
     backtest,
     command,
     compiled,
     fit,
     fleet,
+    forecast,
     growth,
     house,
     stream,
     stream_peers,
-    summary,
     trained,
 )
 from benchmarks.cost.batch_peers import PEERS
 from benchmarks.cost.lagged import LABEL_LAGS, lag_table
 from benchmarks.record import Measured, save
 from benchmarks.speed import page
-from benchmarks.speed.targets import TARGETS
 from varnn.errors import ConfigError, VarnnError
 
 SMALL: dict[str, Any] = {"rows": 1200, "epochs": 1, "ensemble": 1, "hidden_size": 4}
@@ -67,6 +69,11 @@ def backtested() -> Measured:
         few = {"LightGBM on lags": PEERS["LightGBM on lags"], "somebody else": missing}
         patched.setattr(backtest, "PEERS", few)
         return Measured(**backtest.measure(threads=1, rounds=1, rows=300, settings=dict(SMALL)))
+
+
+@pytest.fixture(scope="module")
+def forecasted() -> Measured:
+    return Measured(**forecast.measure(threads=1, rounds=1, calls=2, series=3, settings=dict(SMALL)))
 
 
 @pytest.fixture(scope="module")
@@ -245,40 +252,39 @@ def test_the_page_begins_with_what_it_costs(
     backtested: Measured,
     commanded: Measured,
     fitted: Measured,
+    forecasted: Measured,
     tmp_path: Path,
 ) -> None:
-    save(
-        tmp_path / "a.json", [streamed, fleet_of_30, backtested, commanded, fitted], "python -m benchmarks x"
-    )
+    tables = [streamed, fleet_of_30, backtested, commanded, fitted, forecasted]
+    save(tmp_path / "a.json", tables, "python -m benchmarks x")
     text = page.page([tmp_path / "a.json"])
-    costs = text[text.index("## What it costs") : text.index("## What was asked for")]
-    told = [line.split("|")[1].split()[:3] for line in costs.splitlines() if line.startswith("| a ")]
-    assert [" ".join(words) for words in told] == [
-        "a streamed step:",
-        "a million rows",
-        "a step of",
-        "a line of",
-        "a fit of",
-    ]
-    assert "river SNARIMAX(3, 0, 3): " in costs or stream.SNARIMAX in streamed.absent
-    assert "### a.json" in text[text.index("## The default, table by table") :]
-    assert "## The paper's network" not in text
+    told = re.findall(r"^\| \*\*(.*?)\*\*", text, re.MULTILINE)
+    assert told == ["One step", "A fit", "A million rows", "A step of 10,000 series", "A forecast", "A line"]
+    assert "| river SNARIMAX(3, 0, 3) | " in text or stream.SNARIMAX in streamed.absent
+    assert "met" not in text.split()  # what was once asked of it is nobody's question
+    assert "### a.json" in page.tables_page([tmp_path / "a.json"])
 
 
-def test_a_page_without_figures_of_the_default_has_no_costs() -> None:
-    assert summary.summary([]) == []
+def test_a_page_without_figures_of_the_default_answers_nothing() -> None:
+    assert answers.answers([]) == []
 
 
-def test_targets_of_the_default_find_their_figures(
-    streamed: Measured, fleet_of_30: Measured, backtested: Measured, commanded: Measured, fitted: Measured
-) -> None:
-    pytest.importorskip("numba")
-    pytest.importorskip("river")
-    tables = [streamed, fleet_of_30, backtested, commanded, fitted]
-    names = {table.name for table in tables}
-    judged = [target for target in TARGETS if target.table in names]
-    assert len(judged) == 8
-    assert [target.what for target in judged if target.find(tables, 1) is None] == []
+def test_of_several_runs_the_one_with_fewest_threads_answers(fleet_of_30: Measured) -> None:
+    quick = replace(
+        fleet_of_30, threads=2, rows=[row | {"series-steps per s": 1e6} for row in fleet_of_30.rows]
+    )
+    (found,) = answers.answers([quick, fleet_of_30])
+    assert "one thread" in found.what
+    assert found.takes.endswith("; 10 ms with two threads")
+
+
+def test_forecasts_of_everybody_are_timed(forecasted: Measured) -> None:
+    names = [str(row["contender"]) for row in forecasted.rows]
+    assert names[0] == compiled.yardstick()
+    assert any(name.endswith("3 series in a call") for name in names)
+    for peer in (forecast.SARIMAX, forecast.SNARIMAX):
+        assert (peer in names) != (peer in forecasted.absent)
+    assert all(float(row["best us"] or 0) > 0 for row in forecasted.rows)
 
 
 @pytest.mark.parametrize(

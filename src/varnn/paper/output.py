@@ -112,7 +112,9 @@ def write(findings: Findings, folder: Path) -> list[Path]:
         "results.md": as_markdown(findings),
         **({"claims.md": claims_page(findings.claims)} if findings.claims else {}),
         "report.html": as_report(findings).html(),
-        **{f"{one.name}.svg": to_svg(one.figure, one.caption) + "\n" for one in findings.drawings},
+        **{
+            f"{one.name}.svg": to_svg(one.figure, one.caption, alone=True) + "\n" for one in findings.drawings
+        },
     }
     if "claims.md" not in texts:
         # Of an earlier run: its figures are not those that are written beside it now.
