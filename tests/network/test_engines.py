@@ -21,6 +21,7 @@ from varnn.data.preparation import Scaling
 from varnn.errors import ConfigError
 from varnn.network.cell import Architecture, MemoryActivation, Residual
 from varnn.network.engines.engine import Engine, Task, pack
+from varnn.network.engines.fused import FusedEngine
 from varnn.network.engines.reference import ReferenceEngine
 from varnn.network.engines.registry import CUDA, ENGINES, batches_members, engine_names, make_engine
 from varnn.network.training import Member, TrainConfig, Trained, members, train, train_together
@@ -88,6 +89,7 @@ class Problem:
         loss_rows: int = 1,
         ahead: bool = False,
         missing: float = 0.0,
+        weighed: bool = False,
         batch: int = 11,
         seed: int = 0,
         dtype: torch.dtype = torch.float64,
@@ -102,7 +104,15 @@ class Problem:
         if ahead:
             later = torch.stack([torch.roll(rows[1], -step) for step in range(1, cell.horizon)], dim=1)
             later[-5:] = torch.nan
-        self.task = Task(cell, *rows, window, loss_rows, later)
+        weights = generator.exponential(size=120) * (generator.random(120) < 0.7)
+        self.task = Task(
+            cell,
+            *rows,
+            window,
+            loss_rows,
+            later,
+            weights=torch.tensor(weights, dtype=dtype) if weighed else None,
+        )
         self.flat = torch.tensor(pack(random_weights(cell, seed)), dtype=dtype)
         self.ends = torch.tensor(generator.choice(labelled[labelled >= window - 1], batch))
 
@@ -131,6 +141,51 @@ def test_loss_and_gradient_are_those_of_the_reference(
             problem.assert_same(running, ends)
         computed += 1
     assert computed >= 4  # it handles the cell, so at least the paper's loss
+
+
+@fast_engines(CELLS)
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+def test_weighted_rows_are_those_of_the_reference_or_refused(
+    engine: type[Engine], cell: Architecture, missing: float
+) -> None:
+    for window, loss_rows in [(1, 1), (2, 2), (5, 1), (6, 5)]:
+        problem = Problem(cell, window=window, loss_rows=loss_rows, missing=missing, weighed=True)
+        if (refusal := engine.refusal(problem.task)) is not None:
+            assert isinstance(refusal, ImportError) or "weights of rows" in str(refusal)
+            assert make_engine("auto", problem.task).name in ("fused", "reference")
+            continue
+        running = engine(problem.task)
+        for ends in (problem.ends, problem.ends[:4], problem.ends):
+            problem.assert_same(running, ends)
+
+
+@pytest.mark.parametrize("engine", [FusedEngine, ReferenceEngine], ids=called)
+def test_a_weight_is_what_it_says(engine: type[Engine]) -> None:
+    """0 leaves a row's error out, 1 is nothing, and all of them twice as large double the loss."""
+    problem = Problem(cell_of(True, True, "projected", "tanh", 1), window=6, loss_rows=3)
+    task, ends = problem.task, problem.ends
+    plain, gradient = (one.clone() for one in engine(task).loss_and_gradient(problem.flat, ends))
+    ones = torch.ones(120, dtype=torch.float64)
+    for scale in (1.0, 2.0):
+        loss, slope = engine(dataclasses.replace(task, weights=scale * ones)).loss_and_gradient(
+            problem.flat, ends
+        )
+        torch.testing.assert_close(loss, scale * plain)
+        torch.testing.assert_close(slope, scale * gradient)
+    # The last row of each window alone is learnt from, as with a single loss row.
+    apart = torch.tensor([10, 20, 30, 40])
+    only = torch.zeros(120, dtype=torch.float64)
+    only[apart] = 1.0
+    loss, slope = engine(dataclasses.replace(task, weights=only)).loss_and_gradient(problem.flat, apart)
+    expected = engine(dataclasses.replace(task, loss_rows=1)).loss_and_gradient(problem.flat, apart)
+    torch.testing.assert_close(loss, expected[0])
+    torch.testing.assert_close(slope, expected[1])
+
+
+def test_targets_ahead_are_not_weighed() -> None:
+    problem = Problem(cell_of(True, True, "projected", "tanh", 3), window=6, ahead=True)
+    with pytest.raises(ConfigError, match="the next row only"):
+        dataclasses.replace(problem.task, weights=torch.ones(120))
 
 
 @fast_engines(ONE_STEP)

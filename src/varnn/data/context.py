@@ -62,9 +62,12 @@ def preceded(panel: Panel, earlier: Panel, rows: int, *, told: bool = False) -> 
         time[own], time[~own] = panel.time, earlier.time[old]
     elif panel.time is not None:  # the earlier rows have none: then nothing is known of when they were
         return panel, np.ones(len(panel), dtype=bool)
-    return replace(
-        panel, inputs=inputs, target=target, time=time, starts=starts, rows=np.arange(len(own))
-    ), own
+    weights = None
+    if panel.weights is not None:
+        weights = np.ones(len(own))
+        weights[own] = panel.weights
+    joined = replace(panel, inputs=inputs, target=target, time=time, starts=starts, weights=weights)
+    return replace(joined, rows=np.arange(len(own))), own
 
 
 def own_rows(panel: Panel, own: BoolArray) -> Panel:

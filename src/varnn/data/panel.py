@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn._types import FloatArray, IntArray
+from varnn._types import BoolArray, FloatArray, IntArray
 from varnn.data._grouped import grouped
 from varnn.data._notes import Note
 from varnn.data.array_times import array_times
@@ -73,6 +73,8 @@ class Panel:
         Columns of texts, and the categories of each that have an input, such as ``sky=sun``: 1 or 0.
     texts : Texts or None, default=None
         Texts of all rows, from which a model's own inputs are made; see `varnn.data.categories`.
+    weights : array or None, default=None
+        How much the error of each row counts in a fit, (n_rows,); None: all alike. See `varnn.data.weights`.
     name, licence, citation : str, default=""
         Where the data come from, for the data sets of :mod:`varnn.datasets`.
 
@@ -102,6 +104,7 @@ class Panel:
     read_as: Mapping[str, Any] = field(default_factory=dict)
     categories: Categories = field(default_factory=dict)
     texts: Texts | None = None
+    weights: FloatArray | None = None
 
     @classmethod
     def from_arrays(
@@ -316,6 +319,12 @@ class Panel:
         return np.diff(self.starts)
 
     @property
+    def counted(self) -> BoolArray:
+        """Whether the label of a row is known and its error counts in a fit, shape (n_rows,)."""
+        known: BoolArray = ~np.isnan(self.target)
+        return known if self.weights is None else known & (self.weights > 0)
+
+    @property
     def first_rows(self) -> IntArray:
         """For each row, the row at which its series begins, shape (n_rows,)."""
         return np.repeat(self.starts[:-1], self.lengths)
@@ -345,6 +354,7 @@ class Panel:
             target=self.target[take],
             time=None if self.time is None else self.time[take],
             rows=self.rows[take],
+            weights=None if self.weights is None else self.weights[take],
             texts=None if self.texts is None else self.texts.at(take),
             starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
             ids=tuple(self.ids[index] for index in kept),
@@ -385,6 +395,7 @@ class Panel:
             target=self.target[first:last],
             time=None if self.time is None else self.time[first:last],
             rows=self.rows[first:last],
+            weights=None if self.weights is None else self.weights[first:last],
             texts=None if self.texts is None else self.texts.at(slice(first, last)),
             starts=self.starts[begun : ended + 1].clip(first, last) - first,
             ids=self.ids[begun:ended],

@@ -16,7 +16,7 @@ Rows = npt.NDArray[np.signedinteger[Any]]
 
 
 def window_ends(panel: Panel, length: int, *, stride: int = 1) -> Rows:
-    """List the last row of every full window whose last target is known.
+    """List the last row of every full window whose last target is known, and counts.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ def window_ends(panel: Panel, length: int, *, stride: int = 1) -> Rows:
     for name, value in (("window", length), ("stride", stride)):
         if value < 1:
             raise ConfigError(f"{name} must be at least 1; got {value}.")
-    ends, missing = _every(panel, length - 1, stride), np.isnan(panel.target)
-    return ends[~missing[ends]] if missing.any() else ends  # as they are: they may be ten million
+    ends, counted = _every(panel, length - 1, stride), panel.counted
+    return ends if counted.all() else ends[counted[ends]]  # as they are: they may be ten million
 
 
 def training_ends(panel: Panel, length: int) -> Rows:
@@ -82,10 +82,10 @@ def loss_window_ends(panel: Panel, length: int, loss_rows: int, offset: int) -> 
     [4, 6, 8]
     """
     ends = _every(panel, length - 1 + offset % loss_rows, loss_rows)
-    missing = np.isnan(panel.target)
-    if not missing.any():
+    counted = panel.counted
+    if counted.all():
         return ends
-    known = np.concatenate([[0], np.cumsum(~missing)])
+    known = np.concatenate([[0], np.cumsum(counted)])
     return ends[known[ends + 1] > known[ends + 1 - loss_rows]]
 
 

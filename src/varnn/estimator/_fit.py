@@ -9,7 +9,8 @@ from varnn.data.categories import spelt_out
 from varnn.data.leaks import exact_leak, tell_leaks
 from varnn.data.panel import Panel
 from varnn.data.preparation import split_in_time, with_learnt_inputs
-from varnn.errors import TrainingError
+from varnn.data.weights import refuse_uncounted, weighted
+from varnn.errors import ConfigError, TrainingError
 from varnn.estimator import warm_up
 from varnn.estimator._reporting import reporter
 from varnn.estimator._settings import checked_details
@@ -40,6 +41,7 @@ def fit_rows(
     y: Any,
     series: RowSeries,
     time: RowTime = None,
+    sample_weight: Any = None,
     *,
     validation: Panel | None,
     on_epoch: Callable[[dict[str, float]], None] | None,
@@ -58,13 +60,22 @@ def fit_rows(
     if estimator.linear and estimator.adapt and checked_details(estimator.details).context != "window":
         warm_up.begin()
     most = checked_details(estimator.details).max_rows
-    panel = latest_rows(panel_of(estimator, X, y, series, time, fitting=True), most)
+    panel = weighted(X, panel_of(estimator, X, y, series, time, fitting=True), sample_weight)
+    if sample_weight is not None and estimator.horizon > 1:
+        raise ConfigError(
+            f"sample_weight counts in a model of the next row; horizon is {estimator.horizon}. Leave one of "
+            "the two out."
+        )
+    panel = latest_rows(panel, most)
     held_out = estimator.validation_fraction if validation is None else 0.0
     if panel.categories or panel.texts is not None:
         panel = with_learnt_inputs(panel, split_in_time(panel, 1 - held_out, held_out)[0])
         panel_of(estimator, panel, fitting=True)  # which keeps the names of its inputs
     known = spelt_out(estimator.known_inputs or (), panel.categories)
     training, chosen_on = split_or_take(panel, validation, held_out, most)
+    refuse_uncounted(training, "the training rows")
+    if chosen_on is not None:
+        refuse_uncounted(chosen_on, "the validation rows")
     warn_of_little(training, chosen_on)
     tell_leaks([training])
     refuse_too_far(training, estimator.horizon, held_out)

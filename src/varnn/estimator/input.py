@@ -11,7 +11,7 @@ import numpy.typing as npt
 from varnn._types import FloatArray
 from varnn.data.categories import source_columns
 from varnn.data.names import default_names
-from varnn.data.odd_input import plain_frame, unmasked
+from varnn.data.odd_input import plain_frame
 from varnn.data.panel import Panel, from_columns
 from varnn.data.preparation import split_in_time
 from varnn.data.rules import shown
@@ -236,27 +236,6 @@ def check_fit_arguments(validation: Any, on_epoch: Any, stop: Any) -> None:
 def check_parameters(estimator: Any) -> None:
     """Refuse an estimator whose settings no fit would take, before any rows are there."""
     check_settings(estimator.get_params(deep=False))
-
-
-def row_weights(values: Any, n_rows: int) -> FloatArray | None:
-    """Read weights of rows: one for each, none below zero, not all of them zero.
-
-    Examples
-    --------
-    >>> row_weights([1, 2], 2).tolist()
-    [1.0, 2.0]
-    """
-    if values is None:
-        return None
-    try:
-        weights = np.asarray(unmasked(values), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"sample_weight must hold one number per row; got {shown(values)}.") from None
-    if weights.shape != (n_rows,):
-        raise DataError(f"sample_weight must have shape ({n_rows},), one per row; it has {weights.shape}.")
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-        raise DataError("sample_weight must hold finite numbers, none below zero and not all of them zero.")
-    return weights
 
 
 def latest_rows(panel: Panel, most: int | None) -> Panel:

@@ -14,6 +14,7 @@ import numpy as np
 from varnn.data.files import write_atomically
 from varnn.data.panel import Panel
 from varnn.data.preparation import Fill, Scale
+from varnn.data.weights import in_panel_order
 from varnn.errors import DataError
 from varnn.estimator import _display, _forecast, _frames, defaults
 from varnn.estimator._fit import fit_rows
@@ -21,7 +22,7 @@ from varnn.estimator._forecast import Method
 from varnn.estimator._settings import checked_details, plain_settings, with_details
 from varnn.estimator.contract import Regressor, check_is_fitted
 from varnn.estimator.details import NAMES, Details, pointing_to_details, published
-from varnn.estimator.input import RowSeries, RowTime, in_order, panel_of, row_weights, take_names
+from varnn.estimator.input import RowSeries, RowTime, in_order, panel_of, take_names
 from varnn.estimator.looking import Looking
 from varnn.estimator.measured import refuse_to_be_measured
 from varnn.estimator.r_squared import r_squared
@@ -209,6 +210,7 @@ class VARNNRegressor(_display.Shown, Looking, Regressor):
         *,
         series: RowSeries = None,
         time: RowTime = None,
+        sample_weight: Any = None,
         validation: Panel | None = None,
         on_epoch: Callable[[dict[str, float]], None] | None = None,
         stop: Event | None = None,
@@ -226,6 +228,9 @@ class VARNNRegressor(_display.Shown, Looking, Regressor):
         series, time : RowSeries, RowTime or None, default=None
             Series and time of each row, or the columns of the table with them. None is one series, and the
             index of a pandas frame where it holds dates. Not given with a panel.
+        sample_weight : array_like or None, default=None
+            How much the error of each row counts in what is learnt and chosen (`varnn.data.weights`). A row
+            of weight 0 still feeds the memory of those after it.
         validation : Panel or None, default=None
             Rows to choose on, instead of the last ``validation_fraction`` of each series.
         on_epoch : callable or None, default=None
@@ -238,7 +243,7 @@ class VARNNRegressor(_display.Shown, Looking, Regressor):
         """
         draft = copy(self)  # what scikit-learn's checks set on the way is not there if the fit fails
         fitted, forecaster = fit_rows(
-            draft, X, y, series, time, validation=validation, on_epoch=on_epoch, stop=stop
+            draft, X, y, series, time, sample_weight, validation=validation, on_epoch=on_epoch, stop=stop
         )
         self.fitted_, self.forecaster_ = fitted, forecaster
         self.history_ = fitted.training.history
@@ -404,8 +409,8 @@ class VARNNRegressor(_display.Shown, Looking, Regressor):
         known = ~np.isnan(panel.target)
         if not known.any():
             raise DataError("a score needs labels, and no row has one. Give score(X, y).")
-        weights = row_weights(sample_weight, len(panel))
-        weights = None if weights is None else weights[panel.rows][known]
+        weights = in_panel_order(X, panel, sample_weight)
+        weights = None if weights is None else weights[known]
         predictions = predict(self.fitted_, panel, resume=resume)
         return r_squared(panel.target[known], predictions[known], weights)
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from varnn._types import BoolArray
+from varnn._types import BoolArray, FloatArray
 from varnn.data.chunks import ROWS_AT_ONCE
 from varnn.data.context import preceded
 from varnn.data.panel import Panel
@@ -26,6 +26,7 @@ class Examples(NamedTuple):
 
     features: npt.NDArray[np.float32]  # (n, F)
     targets: npt.NDArray[np.float32]  # (n,): the network's own
+    weights: FloatArray | None = None  # (n,): how much each counts
 
 
 def grow(
@@ -56,7 +57,7 @@ def grow(
     rows = _examples(fitted, experts, training.latest(LATEST))
     if not len(rows.targets):  # the latest rows have no labels: then there is nothing to say
         return _together([([], [0.0])])
-    data = lightgbm.Dataset(*rows)
+    data = lightgbm.Dataset(rows.features, rows.targets, weight=rows.weights)
     settings = {
         "objective": "regression",
         "metric": "l2",
@@ -82,7 +83,7 @@ def grow(
         settings,
         data,
         num_boost_round=MOST,
-        valid_sets=[data.create_valid(*chosen_on)],
+        valid_sets=[data.create_valid(chosen_on.features, chosen_on.targets, weight=chosen_on.weights)],
         callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)],
     )
     return trees_of(grown, grown.best_iteration)
@@ -90,16 +91,19 @@ def grow(
 
 def _examples(fitted: Fitted, experts: Experts, panel: Panel, own: BoolArray | None = None) -> Examples:
     """Rows whose target is known, and that are a panel's own."""
-    features, targets = [], []
+    features, targets, weights = [], [], []
     for chunk, linear in fitted.pipeline.in_chunks(panel, most=ROWS_AT_ONCE, regressors=True):
-        known = ~np.isnan(chunk.panel.target)
+        known = chunk.panel.counted
         if own is not None:
             known &= own[chunk.rows]
         regressors = linear.regressors
         standard = experts.standardised(np.empty((len(known), 0)) if regressors is None else regressors)
         features.append(seen(chunk.panel.inputs, standard)[known])
         targets.append(chunk.panel.target[known])
-    return Examples(np.concatenate(features), np.concatenate(targets))
+        if chunk.panel.weights is not None:
+            weights.append(chunk.panel.weights[known])
+    counts = np.concatenate(weights) if weights else None
+    return Examples(np.concatenate(features), np.concatenate(targets), counts)
 
 
 def trees_of(booster: Any, count: int | None = None) -> Trees:

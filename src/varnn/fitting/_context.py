@@ -14,6 +14,7 @@ from varnn._types import BoolArray
 from varnn.data.chunks import chunks
 from varnn.data.context import preceded
 from varnn.data.panel import Panel
+from varnn.data.weights import mean_by_weight
 from varnn.model.fitted import Fitted
 from varnn.model.prediction import Scorer, score_chunks
 
@@ -48,7 +49,7 @@ def with_context(
     if wanted == "series" or validation is None or not carried.carried:
         return carried
     # So many rows before that the state has left where it began, even if the validation rows are few.
-    if np.isnan(validation.latest(LATEST).target).all():  # nothing to choose on
+    if not validation.latest(LATEST).counted.any():  # nothing to choose on
         return carried
     rows, own = preceded(validation.latest(LATEST), training, carried.reach)
     errors = [_error(model, rows, own) for model in (carried, fitted)]
@@ -85,4 +86,4 @@ def _error(fitted: Fitted, rows: Panel, own: BoolArray) -> float:
     squares = np.empty(len(rows))
     for chunk in score_chunks(fitted, prepared):
         squares[chunk.rows] = np.square(prepared.target[chunk.rows] - chunk.output)
-    return float(np.nanmean(squares[own]))
+    return mean_by_weight(squares[own], None if rows.weights is None else rows.weights[own])

@@ -60,14 +60,16 @@ def learn_experts(
     seen = training.latest(LATEST) if validation is None else validation.latest(LATEST)
     joined, own = preceded(seen, training, fitted.reach) if validation is not None else (seen, None)
     labels = joined.target
-    known = ~np.isnan(labels) if own is None else own & ~np.isnan(labels)
+    known = joined.counted if own is None else own & joined.counted
+    weights = None if joined.weights is None else joined.weights
     model = replace(fitted, experts=experts)
     predictions, plain, squares = np.empty(len(joined)), np.empty(len(joined)), np.zeros(len(experts.prior))
     for chunk in predict_chunks(model, joined, own=own):
         if chunk.followed is not None:
             errors = (labels[chunk.rows, None] - chunk.followed.experts)[known[chunk.rows]]
             with np.errstate(over="ignore"):
-                squares += np.square(errors).sum(axis=0)
+                here = 1.0 if weights is None else weights[chunk.rows, None][known[chunk.rows]]
+                squares += (here * np.square(errors)).sum(axis=0)
         predictions[chunk.rows] = chunk.prediction
         plain[chunk.rows] = chunk.linear + chunk.correction
     noise = _mean_square(labels - predictions, known)

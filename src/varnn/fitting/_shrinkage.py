@@ -2,10 +2,15 @@
 
 import numpy as np
 
-from varnn._types import DoubleArray
+from varnn._types import DoubleArray, FloatArray
 
 
-def shrinkage_of(corrections: DoubleArray, residuals: DoubleArray, trust: float = 1.0) -> float:
+def shrinkage_of(
+    corrections: DoubleArray,
+    residuals: DoubleArray,
+    trust: float = 1.0,
+    weights: FloatArray | None = None,
+) -> float:
     """Least-squares factor of corrections that are to explain linear residuals, from 0 to 1.
 
     Parameters
@@ -16,6 +21,8 @@ def shrinkage_of(corrections: DoubleArray, residuals: DoubleArray, trust: float 
         What the linear part leaves there; NaN is unknown.
     trust : float, default=1.0
         From 0 to 1: few residuals are little to go by, and their factor is made smaller.
+    weights : array of shape (N,) or None, default=None
+        How much each row counts.
 
     Examples
     --------
@@ -23,7 +30,8 @@ def shrinkage_of(corrections: DoubleArray, residuals: DoubleArray, trust: float 
     0.5
     """
     known = ~np.isnan(residuals)
-    size = float(corrections[known] @ corrections[known])
+    counted = corrections[known] if weights is None else corrections[known] * weights[known]
+    size = float(counted @ corrections[known])
     if not size and trust:
         return 1.0
-    return float(trust * np.clip(corrections[known] @ residuals[known] / (size or 1.0), 0, 1))
+    return float(trust * np.clip(counted @ residuals[known] / (size or 1.0), 0, 1))

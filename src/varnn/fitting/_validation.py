@@ -10,6 +10,7 @@ import numpy.typing as npt
 from varnn._types import DoubleArray
 from varnn.data.context import preceded
 from varnn.data.panel import Panel
+from varnn.data.weights import mean_by_weight
 from varnn.fitting._shrinkage import shrinkage_of
 from varnn.model.fitted import Fitted
 from varnn.model.intervals import CalibrationRows, Calibrator
@@ -94,7 +95,8 @@ def choose_on_validation(
     review = Review.of(fitted, validation, 0 if calibrator is None else CHOSEN_ON, after=training)
     if fitted.pipeline.linear is not None:
         residuals = validation.target - review.linear_predictions
-        fitted = replace(fitted, shrinkage=shrinkage_of(review.corrections, residuals))
+        shrinkage = shrinkage_of(review.corrections, residuals, weights=validation.weights)
+        fitted = replace(fitted, shrinkage=shrinkage)
     earlier = None
     if calibrator is not None:
         earlier = seen_by_calibrator(fitted, training)
@@ -118,13 +120,14 @@ def _beside_simple_models(fitted: Fitted, review: Review, validation: Panel) -> 
     Says so in one line where one of these is clearly better.
     """
     last, _, known = last_labels(validation, 0.0)
-    scored = known & ~np.isnan(validation.target)
+    scored = known & validation.counted
+    weights = None if validation.weights is None else validation.weights[scored]
     predictions: dict[str, Any] = {"model": review.predictions(fitted.shrinkage), "persistence": last}
     if fitted.pipeline.linear is not None:
         predictions["linear part"] = review.linear_predictions
     with np.errstate(over="ignore"):
         errors = {
-            name: float(np.mean(np.square(validation.target - one)[scored])) if scored.any() else 0.0
+            name: mean_by_weight(np.square(validation.target - one)[scored], weights) if scored.any() else 0.0
             for name, one in predictions.items()
         }
     simple = set(errors)

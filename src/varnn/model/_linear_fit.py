@@ -204,12 +204,13 @@ def _moments_of(rows: _Rows, layout: _Layout, *, begun: int) -> Moments:
     for one in carried_chunks(rows.panel, context=max(form.reach, begun)):
         here = one.panel
         labels = Labels.of(here, layout.mean)
-        learnt = ~np.isnan(here.target) & (np.arange(len(here)) - here.first_rows >= begun)
+        learnt = here.counted & (np.arange(len(here)) - here.first_rows >= begun)
         learnt[: one.context] = False
         learnt[one.context :] &= rows.own[one.rows]
         chosen = np.flatnonzero(learnt)
         for begin in range(0, len(chosen), _ROWS_AT_ONCE):
             some = chosen[begin : begin + _ROWS_AT_ONCE]
             regressors = form.regressors(here, labels, some, layout.low, layout.high)
-            moments.add(regressors, here.target[some] - labels.last[some])
+            weights = None if here.weights is None else here.weights[some]
+            moments.add(regressors, here.target[some] - labels.last[some], weights)
     return moments

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from varnn._types import DoubleArray, IntArray
+from varnn._types import DoubleArray, FloatArray, IntArray
 
 
 class Solution(NamedTuple):
@@ -36,14 +36,18 @@ class Moments:
 
     def __post_init__(self) -> None:
         size = len(self.origin) + 2
-        self.rows = 0
+        self.rows = 0.0  # of weights, what they come to
         self.sums = np.zeros((size, size))
 
-    def add(self, regressors: DoubleArray, target: DoubleArray) -> None:
-        """Sum up some rows: regressors (B, F), target (B,)."""
+    def add(self, regressors: DoubleArray, target: DoubleArray, weights: FloatArray | None = None) -> None:
+        """Sum up some rows: regressors (B, F), target (B,) and how often each of them counts, or once."""
         block = np.column_stack([regressors - self.origin, target, np.ones(len(target))])
-        self.rows += len(block)
-        self.sums += block.T @ block
+        if weights is None:
+            self.rows += len(block)
+            self.sums += block.T @ block
+        else:
+            self.rows += float(weights.sum())
+            self.sums += block.T @ (block * weights[:, None])
 
     @cached_property
     def centred(self) -> tuple[DoubleArray, DoubleArray]:

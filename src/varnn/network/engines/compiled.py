@@ -70,10 +70,11 @@ class CompiledEngine(Engine):
 
     @classmethod
     def limits(cls, task: Task) -> list[str]:
-        """List what is not handled: several loss rows, targets ahead, and all devices but the CPU."""
+        """List what is not handled: several loss rows, weights, targets ahead, all devices but the CPU."""
         found = {
             f"loss_rows={task.loss_rows} (only 1)": task.loss_rows != 1,
             "targets ahead": task.ahead is not None,
+            "weights of rows": task.weights is not None,
             f"device={str(task.inputs.device)!r} (only 'cpu')": task.inputs.device.type != "cpu",
         }
         return [limit for limit, met in found.items() if met]

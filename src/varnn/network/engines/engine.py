@@ -39,6 +39,9 @@ class Task:
         Targets of the rows after each row, (N, H - 1), for a cell that looks ahead; NaN where unknown.
     members : int, default 1
         Networks that are trained in every step, each on windows of its own.
+    weights : Tensor or None, default None
+        How much the error of each row counts, (N,); None: all alike. The loss is the sum of weighted squares
+        over the number of rows that count at all. Not with targets ahead.
     """
 
     architecture: Architecture
@@ -48,6 +51,11 @@ class Task:
     loss_rows: int = 1
     ahead: "Tensor | None" = None
     members: int = 1
+    weights: "Tensor | None" = None
+
+    def __post_init__(self) -> None:
+        if self.weights is not None and self.ahead is not None:
+            raise ConfigError("rows are weighed for the next row only: give weights, or targets ahead.")
 
 
 class Optimiser(Protocol):

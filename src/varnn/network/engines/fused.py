@@ -98,7 +98,7 @@ class FusedEngine(Engine):
         window, loss_rows = task.window, task.loss_rows
         self.inputs = inputs
         self.target = target
-        self.ahead = task.ahead
+        self.ahead, self.weights = task.ahead, task.weights
         self.any_missing = bool(target.isnan().any())
         self.links_scalars = not (
             architecture.accumulate or architecture.activation_memory or self.any_missing
@@ -146,6 +146,8 @@ class FusedEngine(Engine):
 
     def _loss(self, work: Workspace) -> Tensor:
         """Compute the loss, and write s_t into g_t."""
+        if self.weights is not None:
+            return self._weighted_loss(work, self.weights)
         share: float | Tensor = 1 / work.loss_error.numel()  # of each error in the mean
         if self.any_missing:
             known = 1 - work.loss_missing
@@ -153,6 +155,17 @@ class FusedEngine(Engine):
             share = 1 / known.sum()
         torch.mul(work.loss_error, -2 * share, out=work.loss_g)
         return torch.dot(work.loss_error_flat, work.loss_error_flat).mul_(share)
+
+    def _weighted_loss(self, work: Workspace, weights: Tensor) -> Tensor:
+        """Compute the loss where errors count by weight: s_t is that of a plain one times the weight."""
+        weight = torch.take(weights, work.rows[-self.loss_rows :])
+        if self.any_missing:
+            known = 1 - work.loss_missing
+            work.loss_error.mul_(known)
+            weight.mul_(known)
+        share = weight / (weight > 0).sum().clamp(min=1)
+        torch.mul(work.loss_error, -2 * share, out=work.loss_g)
+        return (work.loss_error.square() * share).sum()
 
     def _loss_ahead(self, work: Workspace, weights: FusedWeights, targets: Tensor) -> Tensor:
         """Compute the loss of looking ahead, and write G_t."""

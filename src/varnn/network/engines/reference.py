@@ -44,7 +44,7 @@ class ReferenceEngine(Engine):
     def __init__(self, task: Task) -> None:
         super().__init__(task)
         self.inputs = task.inputs
-        self.target, self.ahead = task.target, task.ahead
+        self.target, self.ahead, self.weights = task.target, task.ahead, task.weights
         self.window, self.loss_rows = task.window, task.loss_rows
         self.any_missing = bool(task.target.isnan().any())
 
@@ -67,8 +67,8 @@ class ReferenceEngine(Engine):
     def loss(self, flat: Tensor, ends: Tensor) -> Tensor:
         """Mean squared error of the windows' loss rows, differentiable in ``flat``."""
         weights = unpack(self.architecture, flat)
-        loss_rows: list[tuple[Tensor, Tensor]] = []  # errors and labels
-        later: list[tuple[Tensor, Tensor]] = []
+        loss_rows: list[tuple[Tensor, ...]] = []  # errors, labels and, if there are any, weights
+        later: list[tuple[Tensor, ...]] = []
         state = None
         for back in range(self.window - 1, -1, -1):
             rows = ends - back
@@ -79,7 +79,8 @@ class ReferenceEngine(Engine):
             label = self.target[rows].unsqueeze(-1)
             error = label - y_hat
             if back < self.loss_rows:
-                loss_rows.append((error, label))
+                weighed = () if self.weights is None else (self.weights[rows].unsqueeze(-1),)
+                loss_rows.append((error, label, *weighed))
                 if self.ahead is not None:
                     ahead = self.ahead[rows]  # ([E,] B, H - 1)
                     later.append((ahead - cell.look_ahead(weights, u), ahead))
@@ -90,11 +91,16 @@ class ReferenceEngine(Engine):
         return loss + _mean_square(later) if later else loss
 
 
-def _mean_square(pairs: list[tuple[Tensor, Tensor]]) -> Tensor:
-    """Average the squared errors ([E,] B, any) of each member where there is a label.
+def _mean_square(rows: list[tuple[Tensor, ...]]) -> Tensor:
+    """Average the squared errors ([E,] B, any) of each member where there is a label, by weight if given.
 
     It is labels that say so: a prediction that is no number must reach the loss.
     """
-    errors, labels = (torch.cat(each, dim=-1) for each in zip(*pairs, strict=True))
+    errors, labels, *weights = (torch.cat(each, dim=-1) for each in zip(*rows, strict=True))
     known = ~labels.isnan()
-    return errors.where(known, 0).square().sum((-2, -1)) / known.sum((-2, -1)).clamp(min=1)
+    if weights:
+        known &= weights[0] > 0
+    squares = errors.where(known, 0).square()
+    if weights:
+        squares = squares * weights[0]
+    return squares.sum((-2, -1)) / known.sum((-2, -1)).clamp(min=1)

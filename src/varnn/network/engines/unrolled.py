@@ -73,9 +73,10 @@ class UnrolledEngine(Engine):
 
     @classmethod
     def limits(cls, task: Task) -> list[str]:
-        """List what is not handled: all devices but the CPU."""
+        """List what is not handled: weights, and all devices but the CPU."""
         device = task.inputs.device
-        return [] if device.type == "cpu" else [f"device={str(device)!r} (only 'cpu')"]
+        found = [] if device.type == "cpu" else [f"device={str(device)!r} (only 'cpu')"]
+        return found if task.weights is None else [*found, "weights of rows"]
 
     def optimiser(self, flat: Tensor, learning_rate: float) -> FlatAdam:
         """Adam in one compiled pass."""

@@ -90,7 +90,8 @@ def train_together(
     alone = len(seeds) == 1
     later = None if ahead is None else put_on(device, ahead.training)
     rows = (inputs, target, config.window, config.loss_rows, later)
-    engine = make_engine(config.engine, Task(architecture, *rows, members=len(seeds)))
+    counts = None if training.weights is None else put_on(device, training.weights.astype(np.float32))
+    engine = make_engine(config.engine, Task(architecture, *rows, members=len(seeds), weights=counts))
     validation_loss = None
     if validation is not None:
         unseen = None if ahead is None else ahead.validation

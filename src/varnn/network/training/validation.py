@@ -40,6 +40,7 @@ class _Part(NamedTuple):
     scored: Rows  # which of them are scored
     target: npt.NDArray[np.float64]  # theirs
     ahead: npt.NDArray[np.float32] | None  # and that of the rows after each
+    weights: npt.NDArray[Any] | float  # how much each counts
 
 
 class ValidationLoss(Protocol):
@@ -100,7 +101,8 @@ class LossOfRows:
                 "Change validation_fraction, or give a `validation` panel."
             )
         self.on_host = device.type == "cpu"
-        self.known = len(scored)
+        weights = panel.weights
+        self.known = float(len(scored) if weights is None else weights[scored].sum())
         self.parts = []
         # Looking ahead, hidden layers are needed: of so many rows at a time.
         most = len(panel) if ahead is None else _HIDDEN_AT_ONCE
@@ -111,7 +113,9 @@ class LossOfRows:
             if not self.on_host:
                 arrays = (put_on(device, arrays[0]), put_on(device, arrays[1]), put_on(device, arrays[2]))
             within, target = here - one.rows.start + one.context, panel.target[here].astype(np.float64)
-            self.parts.append(_Part(arrays, within, target, None if ahead is None else ahead[here]))
+            later = None if ahead is None else ahead[here]
+            counts = 1.0 if weights is None else weights[here]
+            self.parts.append(_Part(arrays, within, target, later, counts))
         self.known_ahead = 0 if ahead is None else np.count_nonzero(~np.isnan(ahead[scored]))
 
     def __call__(self, flat: torch.Tensor) -> list[float]:
@@ -123,7 +127,7 @@ class LossOfRows:
             rows, looks_ahead = part.arrays, part.ahead is not None
             scores = score(self.architecture, weights, *rows, self.window, keep_hidden=looks_ahead)
             errors = part.target - self._kept(scores.predictions, part)
-            squares += np.square(errors).sum(axis=1)
+            squares += (part.weights * np.square(errors)).sum(axis=1)
             if part.ahead is not None:
                 beyond = part.ahead - self._kept(look_ahead(weights, scores.hidden), part)
                 later += np.nansum(np.square(beyond), axis=(1, 2))
@@ -149,7 +153,10 @@ class LossOfWindows:
         self.architecture, self.window, self.loss_rows = architecture, config.window, config.loss_rows
         self.on_host = device.type == "cpu"
         scored = rows_of(ends, self.loss_rows)
-        self.known = np.count_nonzero(~np.isnan(panel.target[scored]))
+        known = ~np.isnan(panel.target[scored])
+        self.weights = panel.weights
+        counts = known if self.weights is None else self.weights[scored][known]
+        self.known = float(counts.sum())
         self.known_ahead = 0 if ahead is None else np.count_nonzero(~np.isnan(ahead[scored]))
         self.any_missing = bool(np.isnan(panel.target).any())
         rows: list[Any] = [panel.inputs, panel.target[:, None], ends.astype(np.int64)]
@@ -181,7 +188,7 @@ class LossOfWindows:
             y_hat, u = predict(self.architecture, weights, projected, state)
             labels = self.target[rows]  # (B, 1)
             if back < self.loss_rows:
-                squares[0] += self._sum(labels, y_hat)
+                squares[0] += self._sum(labels, y_hat, self._weights(rows))
                 if self.ahead is not None:
                     squares[1] += self._sum(self.ahead[rows], look_ahead(weights, u))
             if back > 0:
@@ -189,11 +196,20 @@ class LossOfWindows:
                 state = update(self.architecture, weights, labels - y_hat, u, state, missing)
         return squares
 
-    def _sum(self, labels: Any, predictions: Any) -> npt.NDArray[np.float64]:
-        """Sum of squared errors of predictions (E, B, ...) where the label is known: (E,)."""
+    def _weights(self, rows: Any) -> npt.NDArray[Any] | None:
+        """How much rows (B,) count: (B, 1)."""
+        if self.weights is None:
+            return None
+        return self.weights[rows if self.on_host else rows.cpu().numpy(), None]
+
+    def _sum(
+        self, labels: Any, predictions: Any, weights: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Sum of squared errors of predictions (E, B, ...) where the label is known, by weight: (E,)."""
         errors = labels - predictions
         if not self.on_host:
             labels, errors = labels.cpu().numpy(), errors.cpu().numpy()
         # A prediction that is NaN must reach the loss, so it is the labels that say what is left out.
         known = np.where(np.isnan(labels), 0, errors)
-        return np.asarray(np.square(known, dtype=np.float64).sum(axis=(1, 2)))
+        squares = np.square(known, dtype=np.float64)
+        return np.asarray((squares if weights is None else squares * weights).sum(axis=(1, 2)))

@@ -100,6 +100,8 @@ def unhandled(member: Member, config: TrainConfig) -> list[str]:
         found.append(f"{weights:,} weights (only up to {MOST_WEIGHTS:,})")
     if member.ahead is not None:
         found.append("targets ahead (only the next row)")
+    if any(one is not None and one.weights is not None for one in (member.training, member.validation)):
+        found.append("weights of rows")
     if member.validation is not None and len(validation_ends(member.validation, config)) == 0:
         found.append(f"validation rows too few for a window of {config.window}")
     windows = _windows(member, config)
