@@ -86,6 +86,18 @@ def test_rows_given_apart_and_a_fit_without_a_second_training(panel: Panel) -> N
         report.fit_page(apart, panel)
 
 
+def test_short_tables_and_held_out_rows_without_labels_have_a_page(panel: Panel) -> None:
+    settings = {"epochs": 1, "hidden_size": 4, "ensemble": 1}
+    short = panel.between(0, 40)
+    model = VARNNRegressor(**settings).fit(short)  # type: ignore[arg-type]
+    assert "On 7 held-out rows" in report.fit_page(model, short).summary
+    unknown = np.where((np.arange(600) < 480) | (np.arange(600) == 599), panel.target[:600], np.nan)
+    blind = replace(panel.between(0, 600), target=unknown)
+    model = VARNNRegressor(**settings).fit(blind)  # type: ignore[arg-type]
+    page = report.fit_page(model, blind, repeats=1)
+    assert "all 600 rows, which the model was trained on" in page.subtitle
+
+
 def test_inputs_that_the_model_left_out_are_said_to_be_none() -> None:
     generator = np.random.default_rng(0)
     rows = Panel.from_arrays(generator.normal(size=(400, 2)), np.cumsum(generator.normal(size=400)))

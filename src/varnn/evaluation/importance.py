@@ -40,7 +40,7 @@ from varnn.data.panel import Panel
 from varnn.errors import ConfigError, DataError
 
 _LEAST = 0.1  # of a series, that its inputs are rolled by: a slow input rolled by a row is the same input
-_FEWEST = 40  # rows with a label
+FEWEST = 40  # rows with a label that importance is measured on
 _BLOCKS = 20  # of rows, whose means tell how much chance there is in a rise
 _COPY = 0.995  # correlation from which on two inputs are taken to be the same
 _MOST_COMPARED = 1_000  # inputs
@@ -167,9 +167,9 @@ def importance(
     last = panel.latest(rows)
     panel = replace(panel.latest(2 * rows), texts=None)
     scored = np.isin(panel.rows, last.rows) & ~np.isnan(panel.target)
-    if scored.sum() < _FEWEST:
+    if scored.sum() < FEWEST:
         raise DataError(
-            f"importance is measured on rows with a label, at least {_FEWEST}; there are "
+            f"importance is measured on rows with a label, at least {FEWEST}; there are "
             f"{int(scored.sum())}. Give more rows."
         )
     columns = _columns(panel)

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Collection
 from importlib.util import find_spec
 
+import numpy as np
+
 from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
-from varnn.evaluation.importance import importance
+from varnn.evaluation.importance import FEWEST, importance
 from varnn.monitoring.failures import failures
 from varnn.monitoring.trace import PredictionTrace
 from varnn.report import _sections, figures
@@ -83,7 +85,8 @@ def fit_page(
     add_understood(report, panel, leak=model.fitted_.training.leak, guessed=guessed)
     events = () if diagnosis is None else diagnosis.events
     _sections.add_course(report, trace, where, events=events, failures=found)
-    if repeats and panel.n_inputs:
+    labels = int(np.count_nonzero(~np.isnan(judged.panel.target)))
+    if repeats and panel.n_inputs and labels >= FEWEST:
         most = max(200, PREDICTED // (repeats * panel.n_inputs + 1))
         measured = importance(judged, judged.panel, repeats=repeats, rows=min(5_000, most), on_step=on_step)
         add_importance(report, measured, judged.rows)

@@ -9,6 +9,8 @@ Where there is no such model, as after loading a file, the page says so.
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from varnn._types import FloatArray
 from varnn.data.panel import Panel
 from varnn.data.preparation import split_in_time
@@ -16,6 +18,7 @@ from varnn.errors import DataError
 from varnn.estimator.details import Details
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.model.fitted import Fitted, last_rows_of
+from varnn.model.linear import last_labels
 from varnn.model.prediction import predict
 
 _BEFORE = (
@@ -94,6 +97,8 @@ def held_out(model: VARNNRegressor, panel: Panel, rows: Panel | None = None) -> 
     most = (model.details or Details()).max_rows
     kept = fitted.matched(panel if most is None else panel.latest(most))
     training, later = split_in_time(kept, 1 - fraction, fraction) if fraction else (kept, kept)
+    if not last_labels(later, 0.0)[2][~np.isnan(later.target)].any():
+        later = later.between(0, 0)  # no label that has one before it: they tell nothing
     record, before = fitted.training, fitted.before_refit
     if record.trained_on not in (None, len(kept), len(training)):
         raise DataError(

@@ -6,7 +6,7 @@ import numpy as np
 
 from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
-from varnn.evaluation.importance import importance
+from varnn.evaluation.importance import FEWEST, importance
 from varnn.model.warm_start import rows_kept
 from varnn.monitoring.failures import failures
 from varnn.monitoring.trace import PredictionTrace
@@ -85,7 +85,7 @@ def predict_page(
     _sections.add_course(report, trace, where, events=events, failures=found)
     add_failures(report, found, trace.panel)
     _sections.add_coverage(report, trace)
-    if repeats and panel.n_inputs:
+    if repeats and panel.n_inputs and np.count_nonzero(~np.isnan(shown.target)) >= FEWEST:
         measured = importance(model, shown, repeats=repeats, on_step=on_step)
         add_importance(report, measured, f"{measured.rows:,} of these rows")
     _sections.add_experts(report, model.fitted_, trace, resume)
