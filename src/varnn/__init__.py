@@ -1,8 +1,8 @@
 """data -> network -> model -> fitting -> streaming -> estimator -> evaluation -> report -> cli.
 
 Regression on streams that answer back: predict y_t from x_t, see y_t, and let the error itself
-become memory for the next prediction. Importing this package is cheap: scikit-learn is imported
-when the estimator is first used, torch when it first trains.
+become memory for the next prediction. Importing this package is cheap, and so is the estimator:
+torch is imported when it first trains, scikit-learn when that asks it something.
 """
 
 from importlib import import_module

@@ -87,13 +87,14 @@ def check_models(names: Sequence[str]) -> None:
     --------
     >>> check_models(["persistence", "varnn"])
     """
-    require("scipy", extra="baselines", purpose="comparing models")  # the test of a difference
-    for name in names:
-        model = make_model(name, 0)
+    made = [make_model(name, 0) for name in names]
+    for model in made:  # first, as what training needs brings what the others need
         if isinstance(model, VARNNRegressor):
             check_packages(model)
-        else:
+    for model in made:
+        if not isinstance(model, VARNNRegressor):
             getattr(model, "check_packages", lambda: None)()
+    require("scipy", extra="baselines", purpose="comparing models")  # the test of a difference
 
 
 def compare(
@@ -285,8 +286,7 @@ def _named(models: Any) -> list[tuple[str, Callable[[int], Model]]]:
                 f"('mine', lambda seed: VARNNRegressor(random_state=seed)); got {type(one).__name__}."
             )
         found.append(pair)
-        if isinstance(one, str):
-            check_models([one])
+    check_models([one for one in models if isinstance(one, str)])
     names = [name for name, _ in found]
     if not found or len(set(names)) < len(names):
         raise ConfigError(f"models must be one or more, each under a name of its own; got {names}.")
