@@ -39,6 +39,11 @@ def test_the_estimator_is_imported_without_scikit_learn() -> None:
     assert run(f"{code}; print({{*{OPTIONAL}}} & set(sys.modules))").strip() == "set()"
 
 
+def test_what_is_compared_and_with_what_is_imported_when_it_is_used() -> None:
+    code = "import sys; from varnn import baselines, datasets, evaluation, monitoring"
+    assert run(f"{code}; print({{*{OPTIONAL}}} & set(sys.modules))").strip() == "set()"
+
+
 def test_a_model_is_loaded_predicts_and_streams_where_none_of_these_is_installed(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(80, 2))
     y = X[:, 0].cumsum()
