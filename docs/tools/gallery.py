@@ -84,7 +84,7 @@ CASES = {
         "the heart rate of a patient of the test part",
     ),
     "server_metrics": Case(
-        _recorded("server-metrics.csv", seconds=1800),
+        _recorded("server-metrics.csv", seconds=3600),
         lambda script, _, found, folder: [*_other_targets(script, folder), *script.watch(found)],
         "log10 of kB in a second",
         180,

@@ -99,7 +99,7 @@ def main() -> None:
         "--csv", type=Path, default=Path("server-metrics.csv"), help="taken where it is there"
     )
     parser.add_argument("--target", choices=TARGETS, default=TARGETS[0])
-    parser.add_argument("--seconds", type=int, default=1800, help="how long to record otherwise")
+    parser.add_argument("--seconds", type=int, default=3600, help="how long to record otherwise")
     chosen = parser.parse_args()
     if not chosen.csv.exists():
         record(chosen.csv, chosen.seconds)
