@@ -142,8 +142,8 @@ ADDITIONS = [
             "cli/app.py": [
                 ("    reproduce,\n", "    reproduce,\n    rows,\n"),
                 (
-                    'app.command("compare")(compare.compare)\n',
-                    'app.command("compare")(compare.compare)\napp.command("rows")(rows.rows)\n',
+                    "app.add_typer(datasets.app",
+                    '_add("rows", rows.rows, "Count rows.")\napp.add_typer(datasets.app',
                 ),
             ]
         },

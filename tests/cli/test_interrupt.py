@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -136,7 +137,8 @@ def test_epochs_are_told_one_at_a_time() -> None:
         patched.setattr("os.cpu_count", lambda: 4)  # of which members make use
         model.fit(None, LABELS[:300], on_epoch=on_epoch)
     assert most == 1
-    assert set(lines[0]) == {*model.history_[0], "member", "stage", "horizon", "progress"}
+    told = {"member", "members", "stage", "horizon", "epochs", "progress", "seconds_left"}
+    assert set(lines[0]) == {*model.history_[0], *told}
     again = sum(model.fitted_.training.best_epoch)
     assert len(lines) == 5 * 4 + again  # those of the refit are told, too, and are not in history_
     assert len(model.history_) == 5 * 4
@@ -234,7 +236,7 @@ def test_ctrl_c_saves_what_is_trained_and_says_so(tmp_path: Path) -> None:
         text=True,
         check=True,
     ).stdout
-    assert "Training was cut short after" in shown and "cut short" in shown
+    assert re.search(r"cut short +after", shown)
 
 
 def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ command needs it, so that ``varnn --help`` answers at once.
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import typer
@@ -23,10 +24,13 @@ from varnn.cli import (
     reproduce,
     serve,
     stream,
+    terminal,
     token,
     tune,
 )
-from varnn.cli.terminal import console, is_plain, one_line
+from varnn.cli.flags import with_flags
+from varnn.cli.terminal import console, one_line
+from varnn.cli.voice import heard, speak, spoken
 from varnn.errors import VarnnError
 
 app = typer.Typer(
@@ -35,19 +39,26 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None if is_plain() else "rich",
+    rich_markup_mode=None,  # others show flags as settings that have a type, and leave words 18 columns of 80
 )
-app.command("demo")(demo.demo)
-app.command("fit")(fit.fit)
-app.command("predict")(predict.predict)
-app.command("forecast")(forecast.forecast)
-app.command("monitor")(monitor.monitor)
-app.command("stream")(stream.stream)
-app.command("serve")(serve.serve)
-app.command("inspect")(inspect.inspect)
-app.command("compare")(compare.compare)
-app.command("tune")(tune.tune)
-app.command("reproduce")(reproduce.reproduce)
+
+
+def _add(name: str, command: Callable[..., None], in_short: str) -> None:
+    """Add a command; in the list of commands it has one line, its own help says all."""
+    app.command(name, short_help=in_short)(spoken(command))
+
+
+_add("demo", demo.demo, "Make a stream; fit, compare, and write a report.")
+_add("fit", fit.fit, "Fit a model to a table and save it.")
+_add("predict", predict.predict, "Predict each row of a table from those before it.")
+_add("forecast", forecast.forecast, "Forecast the rows after the end of a table.")
+_add("monitor", monitor.monitor, "Say where the errors of a model changed.")
+_add("stream", stream.stream, "Predict and observe live: JSON lines in and out.")
+_add("serve", serve.serve, "Serve models live over HTTP, with a dashboard.")
+_add("inspect", inspect.inspect, "Show what is in a model file.")
+_add("compare", compare.compare, "Compare models on a table, honestly.")
+_add("tune", tune.tune, "Search for settings that beat the default.")
+_add("reproduce", reproduce.reproduce, "Run the paper's tables, figures and ablations.")
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(token.app, name="token")
 
@@ -56,7 +67,12 @@ app.add_typer(token.app, name="token")
 def _main(
     context: typer.Context,
     version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Print results and errors only."),
+    verbose: int = typer.Option(
+        0, "--verbose", "-v", count=True, show_default=False, help="Say what is read, chosen and written."
+    ),
 ) -> None:
+    speak(quiet=quiet, verbose=verbose)
     if version:
         from varnn import __version__
 
@@ -78,14 +94,19 @@ def main() -> None:
 
 def run(command: typer.Typer) -> None:
     """Run a command line, and leave with its exit code; bad use is one line, and no traceback."""
-    complaints = console(stderr=True)
+    with heard():
+        _run(command)
+
+
+def _run(command: typer.Typer) -> None:
+    complaints = console(stderr=True, always=True)
     try:
         code = command(standalone_mode=False)
     except (VarnnError, _BAD_USE) as error:
         said = str(error) if isinstance(error, VarnnError) else error.format_message()
         if said:  # a group asked for nothing shows its help, and that is all
             complaints.print("[red]error:[/red]", end=" ")
-            complaints.print(one_line(said), markup=False)
+            complaints.print(one_line(with_flags(said, terminal.voice.flags)), markup=False)
         code = 2
     except (typer.Abort, KeyboardInterrupt):
         code = _INTERRUPTED

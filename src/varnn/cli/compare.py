@@ -106,8 +106,8 @@ def compare(
     if len(panel) < facts["rows"]:
         words.print(f"Comparing on the latest {len(panel):,} rows; --max-rows takes more.", markup=False)
     del understood  # and with it the rows before them
-    fits = origins * sum(1 if name in evaluation.DETERMINISTIC else seeds for name in names)
-    with fits_bar(fits) as on_score:
+    fitted = {name: origins * (1 if name in evaluation.DETERMINISTIC else seeds) for name in names}
+    with fits_bar([name for name in names for _ in range(fitted[name])]) as fits:
         result = evaluation.compare(
             panel,
             names,
@@ -116,7 +116,8 @@ def compare(
             origins=origins,
             metrics=shown,
             interval=interval,
-            on_score=on_score,
+            on_score=lambda one: fits.done(one.model, one.seconds, f"{one.model}: RMSE {one.rmse:.4g}"),
+            on_epoch=fits.epoch if workers is None and cluster is None else None,
             workers=workers,
             cluster=cluster,
         )

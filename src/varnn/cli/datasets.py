@@ -6,11 +6,13 @@ from typing import Annotated, Any
 import typer
 
 from varnn.cli._options import Json
+from varnn.cli.voice import spoken
 
 app = typer.Typer(help="The data sets of the paper: what is here, what is not.", no_args_is_help=True)
 
 
 @app.command("list")
+@spoken
 def list_(as_json: Json = False) -> None:
     """Show the data sets, their size in the paper, their terms, and where they are."""
     from rich.table import Column, Table
@@ -37,6 +39,7 @@ def list_(as_json: Json = False) -> None:
 
 
 @app.command()
+@spoken
 def fetch(
     name: Annotated[str, typer.Argument(help="appliances, bidmc or beijing")], as_json: Json = False
 ) -> None:
@@ -60,6 +63,7 @@ def fetch(
 
 
 @app.command()
+@spoken
 def verify(
     name: Annotated[str | None, typer.Argument(help="One data set; all that are here by default.")] = None,
     as_json: Json = False,

@@ -34,7 +34,7 @@ def demo(
 
     _packages.ask_for(training=True, page=True)
     check_writable(output)
-    words = console(quiet=as_json)
+    words, results = console(stderr=True, quiet=as_json), console(quiet=as_json)
     made = synthetic.make("mixed", rows=rows, seed=seed)
     words.print(
         f"A stream of {rows:,} rows and {made.panel.n_inputs} inputs, with drift, "
@@ -48,8 +48,8 @@ def demo(
         table.add_column(column, justify="left" if index == 0 else "right")
     for line in result.lines:
         table.add_row(*line, style="bold" if line[0].startswith("VARNN") else None)
-    words.print(table)
-    words.print(result.summary)
+    results.print(table)
+    results.print(result.summary)
     result.report.write(output)
     words.print(f"Report with plots: {output}", markup=False)
     if as_json:

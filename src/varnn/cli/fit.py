@@ -144,7 +144,7 @@ def fit(
     cut_short = fit_or_cut_short(model, panel)
     model.save(output)
     best = min(line.get("validation_loss", line["loss"]) for line in model.history_)
-    said = f"Best validation error {best:.6f} (scaled). Saved {output}."
+    said = f"{_error_in_words(model.fitted_.training.validation)}Saved {output}."
     if cut_short:
         said = f"training was cut short {cut_short}: saved {output} as it was then."
     words.print(said, markup=False)
@@ -157,3 +157,13 @@ def fit(
         typer.echo(json.dumps(result | ({"interrupted": cut_short} if cut_short else {}), indent=1))
     if cut_short:
         raise typer.Exit(INTERRUPTED)
+
+
+def _error_in_words(errors: dict[str, float]) -> str:
+    """Say how far off the model was on rows that were held out, beside the simplest one there is."""
+    from varnn.data.in_words import figure
+
+    if "model" not in errors or "persistence" not in errors:
+        return ""
+    model, last = (figure(errors[name] ** 0.5) for name in ("model", "persistence"))
+    return f"RMSE on rows held out: {model}, of persistence {last}. "

@@ -206,7 +206,9 @@ def forecast(
 
 
 def _backtested(panel: "Panel", peers: bool, **settings: Any) -> "Backtest":
-    from varnn.cli.progress import backtest_bar, training_bar
+    import time
+
+    from varnn.cli.progress import backtest_bar, fits_bar
     from varnn.estimator.regressor import VARNNRegressor
     from varnn.evaluation.backtesting import backtest
 
@@ -214,8 +216,14 @@ def _backtested(panel: "Panel", peers: bool, **settings: Any) -> "Backtest":
         return VARNNRegressor(random_state=seed, peers=peers)
 
     if settings["workers"] is None and settings["cluster"] is None:
-        with training_bar("training") as on_epoch:
-            return backtest(panel, model=model, on_epoch=on_epoch, **settings)
+        began = [time.perf_counter()]
+        with fits_bar(settings["seeds"] * settings["origins"] * ["VARNN"]) as fits:
+
+            def on_done(*_: int) -> None:
+                began.append(time.perf_counter())
+                fits.done("VARNN", began[-1] - began[-2])
+
+            return backtest(panel, model=model, on_epoch=fits.epoch, on_fit=on_done, **settings)
     with backtest_bar() as on_fit:
         return backtest(panel, model=model, on_fit=on_fit, **settings)
 

@@ -10,7 +10,11 @@ import numpy as np
 import typer
 
 from varnn.cli._options import Json, Model
+from varnn.data.display import some
+from varnn.data.in_words import figure
+from varnn.data.leaks import advice
 from varnn.estimator.details import flattened
+from varnn.persistence.card import LABELS as ERRORS
 
 if TYPE_CHECKING:
     from varnn.estimator.regressor import VARNNRegressor
@@ -21,14 +25,13 @@ def inspect(
     model_path: Model,
     as_json: Json = False,
 ) -> None:
-    """Show configuration, inputs, training curve and latency of a model file; of many, how many and which.
+    """Show what a model file holds: what it predicts from what, how well, and how it was trained.
 
-    Of a .varnns file or a folder of models: how many there are, their settings once, and which series failed.
+    Settings are those that are not the default; --verbose lists all, and --json has every detail. Of a
+    .varnns file or a folder of models: how many there are, their settings once, and which series failed.
     """
-    from rich.table import Table
-
     from varnn.cli._many import show_many
-    from varnn.cli.terminal import console, printable
+    from varnn.cli.terminal import voice
     from varnn.estimator.loading import load
     from varnn.scale.models import Models, is_of_many
 
@@ -40,16 +43,89 @@ def inspect(
     if as_json:
         typer.echo(json.dumps(facts, indent=1))
         return
-    if card := facts.pop("card"):  # of files written before there were any, there is none
-        typer.echo(f"{printable(card)}\n")
-    table = Table(title=str(model_path), title_justify="left", show_header=False)
-    for name, value in facts.items():
-        if name == "experts":
-            shown = "\n".join(["weight at first, RMSE on validation rows:", *map(_line, value)])
-        else:
-            shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        table.add_row(name, shown)
-    console().print(table)
+    _show(f"{model_path}, {facts['file']}", _sections(model, facts, all_settings=voice.verbose > 0))
+
+
+def _show(title: str, sections: dict[str, dict[str, str]]) -> None:
+    """Print names and values, section after section; what is long goes on below itself."""
+    from rich.table import Table
+
+    from varnn.cli.terminal import console
+
+    out = console()
+    out.print(title, markup=False, style="bold")
+    for heading, lines in sections.items():
+        if not any(lines.values()):
+            continue
+        out.print(f"\n{heading}", markup=False, style="bold")
+        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True, min_width=22)
+        table.add_column(overflow="fold")
+        for name, value in lines.items():
+            if value:
+                table.add_row(f"  {name}", value)
+        out.print(table)
+
+
+def _sections(
+    model: "VARNNRegressor", facts: dict[str, Any], *, all_settings: bool
+) -> dict[str, dict[str, str]]:
+    fitted, record = model.fitted_, model.fitted_.training
+    ahead = "" if model.forecaster_ is None else f"; forecasts of up to {model.forecaster_.horizon} rows"
+    inputs = f"{len(facts['inputs'])}: {some(facts['inputs'], len(facts['inputs']) if all_settings else 12)}"
+    if not fitted.pipeline.use_inputs:
+        inputs += " (given, but found to be of no use)"
+    rows = "" if record.trained_on is None else f"{record.trained_on:,} of {record.series:,} series"
+    when = "" if record.period is None else f", {record.period[0]} to {record.period[1]}".replace("T", " ")
+    held_out = {
+        said: figure(math.sqrt(record.validation[name]))
+        for name, said in ERRORS.items()
+        if name in record.validation
+    }
+    changed = {name: value for name, value in facts["settings"].items() if value != _defaults().get(name)}
+    kept = facts["settings"] if all_settings else changed
+    return {
+        "Predicts": {
+            "target": f"{fitted.target_name}, one row ahead{ahead}",
+            "inputs": inputs if facts["inputs"] else "none: from labels alone",
+            "calendar": some([f"time of {one}" for one in fitted.pipeline.calendar]),
+            "seasons": some(fitted.seasons),
+            **{f"texts of {name}": some(known, 12) for name, known in fitted.categories.items()},
+            "never below zero": "yes" if fitted.positive else "",
+        },
+        "Error on rows held out (RMSE)": held_out,
+        "Experts: weight at first, RMSE on rows held out": {
+            one["name"]: f"{one['weight at first']:4.0%}  {_error(one)}" for one in facts.get("experts", ())
+        },
+        "Training": {
+            "rows": f"{rows}{when}",
+            "cut short": record.interrupted or "",
+            "look": "" if record.leak is None else f"{advice(record.leak)}.",
+            "epochs kept": some([str(one) for one in record.best_epoch]),
+            "validation error": facts["training curve"],
+        },
+        "Network": {
+            "cell": f"{model.variant}, {facts['hidden']} hidden units, memory of {facts['memory']}",
+            "members": f"{facts['members']}, {facts['parameters']:,} parameters in all",
+            "predicts from": fitted.context_in_words,
+            "added to linear part": "" if fitted.experts else f"{fitted.shrinkage:.0%} of what it says",
+            "one streamed step": facts["one streamed step"],
+        },
+        "Settings" if all_settings else "Settings that are not the default": {
+            name: str(value) for name, value in kept.items()
+        },
+    }
+
+
+def _error(expert: dict[str, Any]) -> str:
+    found = expert["validation RMSE"]
+    return "" if found is None else figure(found)
+
+
+def _defaults() -> dict[str, Any]:
+    from varnn.estimator.regressor import VARNNRegressor
+
+    return flattened(VARNNRegressor().get_params(deep=False))
 
 
 def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
@@ -77,9 +153,9 @@ def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:
         "cut short": fitted.training.interrupted or "no",
         "exact leak": fitted.training.leak or "no",
         "best epoch": fitted.training.best_epoch,
-        "best loss (scaled)": min(losses) if losses else None,
+        "best loss (scaled)": float(f"{min(losses):.6g}") if losses else None,
         "training curve": _curve(losses),
-        "one streamed step": f"{_latency(model):.1f} microseconds here",
+        "one streamed step": f"{_latency(model):.0f} microseconds here",
         "file": f"{path.stat().st_size / 1e3:.0f} kB",
         "settings": settings,
         "card": read_card(path),
@@ -98,11 +174,6 @@ def _learning(fitted: "Fitted") -> dict[str, Any]:
             for name, weight in zip(experts.names, experts.prior.tolist(), strict=True)
         ]
     }
-
-
-def _line(expert: dict[str, Any]) -> str:
-    error = expert["validation RMSE"]
-    return f"{expert['weight at first']:4.0%}  {'' if error is None else f'{error:.4g}':9}  {expert['name']}"
 
 
 def _curve(losses: list[float]) -> str:

@@ -2,10 +2,24 @@
 
 import os
 import sys
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+@dataclass
+class Voice:
+    """How much the command that runs says, where its bar is, and what its flags are."""
+
+    quiet: bool = False
+    verbose: int = 0
+    bar: "Console | None" = None  # while one is shown: words go above it
+    flags: dict[str, str] = field(default_factory=dict)
+
+
+voice = Voice()  # a new one for each command that runs; see `varnn.cli.voice`
 
 
 def is_plain() -> bool:
@@ -13,8 +27,14 @@ def is_plain() -> bool:
     return bool(os.environ.get("NO_COLOR"))
 
 
-def console(*, stderr: bool = False, quiet: bool = False) -> "Console":
-    """Make a console: no colours in a pipe or with NO_COLOR, and no line breaks of its own in a pipe."""
+def console(*, stderr: bool = False, quiet: bool = False, always: bool = False) -> "Console":
+    """Make a console: no colours in a pipe or with NO_COLOR, and no line breaks of its own in a pipe.
+
+    What goes to standard error is silent with ``--quiet``, unless it is ``always`` to be said, as errors are.
+    While a bar is shown it is the bar's console, which prints above it.
+    """
+    if stderr and not quiet and voice.bar is not None:
+        return voice.bar
     from rich.console import Console
     from rich.text import Text
 
@@ -28,7 +48,7 @@ def console(*, stderr: bool = False, quiet: bool = False) -> "Console":
     # rich itself keeps bold and italics with NO_COLOR; to who asks for plain text these are noise as well.
     return Printable(
         stderr=stderr,
-        quiet=quiet,
+        quiet=quiet or (stderr and voice.quiet and not always),
         soft_wrap=not (sys.stderr if stderr else sys.stdout).isatty(),
         highlight=False,
         emoji=False,

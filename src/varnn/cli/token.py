@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from varnn.cli._options import Json
+from varnn.cli.voice import spoken
 
 if TYPE_CHECKING:
     from varnn.service.tokens import Token, Tokens
@@ -24,6 +25,7 @@ _File = Annotated[Path | None, typer.Option("--token-file", help="File of tokens
 
 
 @app.command()
+@spoken
 def make(
     name: _Name,
     scope: Annotated[
@@ -46,6 +48,7 @@ def make(
 
 
 @app.command()
+@spoken
 def link(
     name: _Name,
     url: Annotated[
@@ -67,6 +70,7 @@ def link(
 
 
 @app.command("list")
+@spoken
 def list_(data: _Data = None, token_file: _File = None, as_json: Json = False) -> None:
     """Show all tokens: what they allow and until when, but not the tokens themselves."""
     from rich.table import Table
@@ -86,6 +90,7 @@ def list_(data: _Data = None, token_file: _File = None, as_json: Json = False) -
 
 
 @app.command()
+@spoken
 def revoke(
     token: Annotated[str, typer.Argument(metavar="NAME_OR_ID", help="The token's name, or its id.")],
     data: _Data = None,

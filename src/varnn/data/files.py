@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import io
+import logging
 import os
 import secrets
 import stat
@@ -16,6 +17,8 @@ from varnn.data import allocator
 from varnn.data._csv_files import read_csv
 from varnn.data._notes import Note
 from varnn.errors import DataError, OutputError, require
+
+logger = logging.getLogger(__name__)
 
 STANDARD = Path("-")  # standard input, or output
 _PARQUET = b"PAR1"
@@ -184,6 +187,7 @@ def opened_atomically(path: str | Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         draft.replace(place)
         _sync_folder(place.parent)
+        logger.info("wrote %s, %s", path, _size(place))
     except OSError as error:
         raise OutputError(
             f"{str(path)!r} cannot be written: {error.strerror or error}. Choose another place."
@@ -192,6 +196,12 @@ def opened_atomically(path: str | Path) -> Iterator[IO[bytes]]:
         if draft is not None:
             with contextlib.suppress(OSError):
                 draft.unlink(missing_ok=True)
+
+
+def _size(path: Path) -> str:
+    """Write how large a file is."""
+    kilobytes = path.stat().st_size / 1e3
+    return f"{kilobytes:,.0f} kB" if kilobytes < 1e4 else f"{kilobytes / 1e3:,.0f} MB"
 
 
 def write_atomically(path: str | Path, blob: bytes) -> None:

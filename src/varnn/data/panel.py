@@ -276,7 +276,8 @@ class Panel:
         return replace(panel, notes=(*file.notes, *panel.notes)).logged()
 
     def logged(self) -> "Panel":
-        """Log what calls for a second look at how a table was read."""
+        """Log what was read, and what calls for a second look."""
+        logger.info("read %s", one_line(self))
         for note in self.notes:
             logger.log(logging.WARNING if note.is_doubt else logging.INFO, "%s.", note.text)
         return self

@@ -9,13 +9,7 @@ from typing import Any
 
 from varnn.data.display import Table, cell, counted, html_card, some
 from varnn.model.fitted import Fitted
-
-_ERRORS = {  # of the training record, and what they are called here
-    "model": "this model",
-    "persistence": "persistence",
-    "seasonal persistence": "seasonal persistence",
-    "linear part": "its linear part alone",
-}
+from varnn.persistence.card import LABELS
 
 
 class Shown:
@@ -43,7 +37,7 @@ def in_one_line(fitted: Fitted) -> str:
         rows = f" on {counted(record.trained_on, 'row')} of {counted(record.series, 'series')}"
     inputs = counted(len(fitted.input_names), "input") if fitted.input_names else "no inputs"
     when = "" if record.period is None else f", {record.period[0]} to {record.period[1]}"
-    errors = {name: math.sqrt(record.validation[name]) for name in _ERRORS if name in record.validation}
+    errors = {name: math.sqrt(record.validation[name]) for name in LABELS if name in record.validation}
     held_out = ""
     if "model" in errors:
         beside = f" (persistence {cell(errors['persistence'])})" if "persistence" in errors else ""
@@ -71,7 +65,7 @@ def html_of(settings: str, fitted: Fitted, forecaster: Any) -> str:
     tables = []
     if errors := [
         [said, cell(math.sqrt(record.validation[name]))]
-        for name, said in _ERRORS.items()
+        for name, said in LABELS.items()
         if name in record.validation
     ]:
         tables.append(Table("on rows held out", ["", "RMSE"], errors, 0))

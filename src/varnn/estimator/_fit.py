@@ -1,5 +1,6 @@
 """What users give to ``fit`` -> a fitted model: checks, rows to train and to choose on, stages."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Event
@@ -33,6 +34,9 @@ from varnn.persistence import card
 
 if TYPE_CHECKING:  # importing it would import torch
     from varnn.network.training import Trainer
+
+
+logger = logging.getLogger(__name__)
 
 
 def fit_rows(
@@ -76,6 +80,8 @@ def fit_rows(
     refuse_uncounted(training, "the training rows")
     if chosen_on is not None:
         refuse_uncounted(chosen_on, "the validation rows")
+    held_out_rows = 0 if chosen_on is None else len(chosen_on)
+    logger.info("learning from %s rows, choosing on %s", f"{len(training):,}", f"{held_out_rows:,}")
     warn_of_little(training, chosen_on)
     tell_leaks([training])
     refuse_too_far(training, estimator.horizon, held_out)

@@ -1,16 +1,22 @@
 """A model file -> an estimator that is fitted."""
 
+import logging
 from pathlib import Path
 
+from varnn.estimator._display import in_one_line
 from varnn.estimator._settings import plain_settings, settings_of_file
 from varnn.estimator.input import keep_names
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.persistence import model_file
 
+logger = logging.getLogger(__name__)
+
 
 def load(path: str | Path) -> VARNNRegressor:
     """Read a model written by :meth:`VARNNRegressor.save`; torch is not needed to predict with it."""
-    return _estimator(model_file.read(path), path)
+    model = _estimator(model_file.read(path), path)
+    logger.info("read the model in %s: %s", path, in_one_line(model.fitted_))
+    return model
 
 
 def to_bytes(model: VARNNRegressor, what: str) -> bytes:

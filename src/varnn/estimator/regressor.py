@@ -235,8 +235,9 @@ class VARNNRegressor(_display.Shown, Looking, Regressor):
             Rows to choose on, instead of the last ``validation_fraction`` of each series.
         on_epoch : callable or None, default=None
             Called after each epoch of every training, from several threads but one at a time, with a line as
-            of ``history_``, ``member``, ``horizon``, ``progress``, the share done, and ``stage``, a number of
-            `varnn.fitting.Stage`. A refit's ``validation_loss`` is what that member had then at that epoch.
+            of ``history_``, ``member``, ``horizon``, ``progress``, the share done, ``seconds_left``, a guess,
+            and ``stage``, a number of `varnn.fitting.Stage`. A refit's ``validation_loss`` is what that member
+            had then at that epoch.
         stop : Event or None, default=None
             Cuts training short once it is set, as Ctrl-C does: what is trained by then is the model, as
             ``fitted_.training.interrupted`` says; if nothing is, a ``TrainingError`` leaves all as it was.

@@ -8,6 +8,7 @@
 What differs between the two is a `FittingTask`.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import IntEnum
@@ -19,6 +20,8 @@ import numpy as np
 from varnn.data import allocator
 from varnn.data.panel import Panel
 from varnn.network.training import Epoch, Member, TrainConfig, Trained, Trainer, train_members
+
+logger = logging.getLogger(__name__)
 
 Model = TypeVar("Model")
 Train = Callable[[list[Member]], list[Trained]]
@@ -104,16 +107,18 @@ def fit_task(
     """
     config, candidates = task.config, task.candidates()
     progress = Progress((len(candidates) + ensemble - 1) * config.epochs, on_epoch)
+    progress.begin(Stage.CHOOSING, epochs=len(candidates) * [config.epochs])
     firsts = trainer([one.member(seed) for one in candidates], config, progress, stop)
     best, errors = 0, [np.inf]
     if len(candidates) > 1:
         errors = task.errors(candidates, firsts)
         best = int(np.argmin(errors))
+        _tell_choice([str(one) for one in candidates], errors)
     members = [firsts[best]]
     if ensemble > 1 and not stop.is_set():
         others = [candidates[best].member(seed + index) for index in range(1, ensemble)]
         with suppress(KeyboardInterrupt):  # then the first one is all there is
-            progress.begin(Stage.MEMBERS, first=1)
+            progress.begin(Stage.MEMBERS, first=1, epochs=len(others) * [config.epochs])
             members += [one for one in trainer(others, config, progress, stop) if one.history]
         del others  # they hold the prepared rows
     if stop.is_set() and not in_part:
@@ -123,6 +128,19 @@ def fit_task(
     del candidates  # and these: of millions of rows they are large
     allocator.release()
     return task.calibrate(model), members, found
+
+
+def _tell_choice(names: Sequence[str], errors: Sequence[float]) -> None:
+    """Log what the network sees, and the validation errors that say so."""
+    ordered = sorted(zip(errors, names, strict=True))
+    (lowest, first), *others = ordered
+    listed = ", ".join(f"{name} {error:.4g}" for error, name in others if np.isfinite(error))
+    logger.info(
+        "the network sees %s: its mean squared error on validation rows is the lowest, %.4g (%s)",
+        first,
+        lowest,
+        listed,
+    )
 
 
 def refit_task(
@@ -143,7 +161,7 @@ def refit_task(
     """
     epochs = [one.best_epoch for one in members]
     progress = Progress(sum(epochs), on_epoch)
-    progress.begin(Stage.REFIT, before=[one.history for one in members])
+    progress.begin(Stage.REFIT, epochs=epochs, before=[one.history for one in members])
 
     def train(members: list[Member]) -> list[Trained]:
         if stop.is_set():
@@ -165,22 +183,25 @@ class Progress:
         self.done = 0
         self.lock = Lock()
         self.on_epoch = on_epoch
-        self.begin(Stage.CHOOSING)
 
-    def begin(self, stage: Stage, *, first: int = 0, before: Sequence[list[Epoch]] = ()) -> None:
+    def begin(
+        self, stage: Stage, *, epochs: Sequence[int], first: int = 0, before: Sequence[list[Epoch]] = ()
+    ) -> None:
         """Begin a stage.
 
         Parameters
         ----------
         stage : Stage
             Which.
+        epochs : sequence of int
+            Epochs that each of its members takes at most.
         first : int, default=0
             Number of the first member that it trains.
         before : sequence of list, default=()
             Histories of its members in an earlier stage. A refit has no rows left to measure on: its epochs
             carry the validation losses that the same epochs had then.
         """
-        self.stage, self.first, self.before = stage, first, before
+        self.stage, self.first, self.before, self.epochs = stage, first, before, epochs
 
     def __call__(self, member: int, line: Epoch) -> None:
         """Take in an epoch of a member."""
@@ -189,6 +210,7 @@ class Progress:
             self.done += 1
             if self.on_epoch is not None:
                 told |= {"member": self.first + member, "stage": self.stage}
+                told |= {"members": len(self.epochs), "epochs": self.epochs[member]}
                 self.on_epoch({**told, "progress": self.done / self.total})
 
     def _measured(self, member: int, line: Epoch) -> Epoch:

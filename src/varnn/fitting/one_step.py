@@ -5,6 +5,7 @@ the calendar, the epoch each member is kept at, how much each expert is believed
 (`varnn.model.experts`), and how large errors are.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,6 +24,8 @@ from varnn.model.fitted import SETTLED, Fitted, last_rows_of
 from varnn.model.intervals import CalibrationRows, ErrorScale
 from varnn.model.intervals.methods import method_of
 from varnn.network.training import Member, TrainConfig, Trained
+
+logger = logging.getLogger(__name__)
 
 KEPT = 25  # rows before a window that are kept, at least
 
@@ -95,6 +98,7 @@ class OneStep:
             return model
         calibrator = method_of(self.settings.intervals, ErrorScale)
         model, self._seen = choose_on_validation(model, self.training, self.validation, calibrator)
+        _tell_choices(model)
         return model
 
     def refit(self, model: Fitted, rows: Panel, epochs: list[int], seed: int, train: Train) -> Fitted:
@@ -123,3 +127,19 @@ class OneStep:
             after = seen_by_calibrator(again, rows)
             again = replace(again, calibrator=model.calibrator.refitted(self._seen, after))
         return again
+
+
+def _tell_choices(model: Fitted) -> None:
+    """Log what was chosen on validation rows, and the errors there that say so."""
+    seasons, experts, errors = ", ".join(model.seasons), model.experts, model.training.validation
+    logger.info("seasons that the linear part looks back on: %s", seasons or "none, as none lowers the error")
+    logger.info("rows are predicted from: %s", model.context_in_words)
+    if experts is not None:
+        listed = zip(experts.names, experts.prior.tolist(), strict=True)
+        said = "; ".join(f"{name} {weight:.0%}" for name, weight in listed)
+        logger.info("weights of the experts at first, by their errors on validation rows: %s", said)
+    elif model.pipeline.linear is not None:
+        logger.info("%.0f %% of the network's correction is added to the linear part", 100 * model.shrinkage)
+    if errors:
+        said = "; ".join(f"{name} {error**0.5:.4g}" for name, error in errors.items())
+        logger.info("root mean squared errors on validation rows: %s", said)

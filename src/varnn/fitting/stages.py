@@ -5,6 +5,7 @@ fit for use, is kept, and the training record says under ``interrupted`` where i
 """
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,10 +14,12 @@ from typing import Literal, overload
 
 from varnn.data.panel import Panel
 from varnn.errors import ConfigError
-from varnn.fitting._procedure import fit_task, refit_task
+from varnn.fitting._procedure import Stage, fit_task, refit_task
+from varnn.fitting._time_left import StageKey, TimeLeft
 from varnn.fitting.horizon import Horizon
 from varnn.fitting.one_step import OneStep
 from varnn.fitting.settings import Settings
+from varnn.jobs import cores
 from varnn.model.fitted import Fitted, last_rows_of
 from varnn.model.floor import is_never_negative
 from varnn.model.forecast import Forecaster
@@ -104,7 +107,9 @@ def fit(
         The first member's; the others have the following ones.
     on_epoch : callable, optional
         Called after each epoch with its line of the history, ``member``, ``stage`` (:class:`Stage`),
-        ``horizon``, how far the network in training looks ahead, and ``progress``, the share of all done.
+        ``horizon``, how far the network in training looks ahead, ``progress``, the share of all epochs that
+        is done, and ``seconds_left``, a guess by the pace so far; ``members`` and ``epochs`` are how many
+        the stage has, and the member at most.
     stop : Event, optional
         Cuts the fit short once it is set. If nothing is trained by then, KeyboardInterrupt is raised.
     trainer : callable, optional
@@ -130,8 +135,10 @@ def fit(
     everything = training if rows is None else rows
     positive = is_never_negative(everything.target) if settings.positive == "auto" else settings.positive
     settings = replace(settings, positive=bool(positive))
+    horizons = [*([1] if one_step else []), *([horizon] if horizon > 1 else [])]
+    left = _time_left(settings, horizons, refit=refit, growth=len(everything) / max(1, len(training)))
     stages = _Stages(
-        on_epoch, stop, trainer or train_members, total=one_step * (1 + refit) + (horizon > 1) * (1 + refit)
+        on_epoch, stop, trainer or train_members, total=len(horizons) * (1 + refit), time_left=left
     )
     fitted, forecaster = None, None
     with compiled_code.worth_it_in_a_fit(len(everything)):
@@ -161,8 +168,16 @@ def fit(
 class _Stages:
     """The stages of one fit: what they report, and what was left out when they were cut short."""
 
-    def __init__(self, on_epoch: OnEpoch | None, stop: Event | None, trainer: Trainer, *, total: int) -> None:
-        self.trainer = trainer
+    def __init__(
+        self,
+        on_epoch: OnEpoch | None,
+        stop: Event | None,
+        trainer: Trainer,
+        *,
+        total: int,
+        time_left: TimeLeft,
+    ) -> None:
+        self.trainer, self.time_left = trainer, time_left
         self.on_epoch, self.total, self.done = on_epoch, total, 0
         self.announce, self.stop = stop is None, OwnEvent(stop)  # whoever gave one says what is kept
         self.left_out: list[str] = []
@@ -173,8 +188,12 @@ class _Stages:
         on_epoch = self.on_epoch
         if on_epoch is None:
             return None
-        share: Epoch = {"horizon": horizon}
-        return lambda line: on_epoch({**line, **share, "progress": (part + line["progress"]) / self.total})
+
+        def report(line: Epoch) -> None:
+            line = {**line, "horizon": horizon, "progress": (part + line["progress"]) / self.total}
+            on_epoch({**line, "seconds_left": self.time_left.add(line)})
+
+        return report
 
     def one_step(
         self,
@@ -187,7 +206,7 @@ class _Stages:
         seed: int,
     ) -> Fitted:
         """The model of the next row."""
-        task = OneStep(settings, training, validation, rows, seed)
+        began, task = time.perf_counter(), OneStep(settings, training, validation, rows, seed)
         fitted, members, errors = fit_task(
             task,
             ensemble=settings.ensemble,
@@ -208,6 +227,7 @@ class _Stages:
         if self.stop.is_set():
             record = replace(record, interrupted=_where(record, task.config.epochs, settings.ensemble))
         fitted = replace(fitted, training=record)
+        began = _tell("the model of the next row was chosen and trained", began)
         if refit:
             try:
                 again = self.next_report()
@@ -226,6 +246,7 @@ class _Stages:
                     training=replace(record, refitted_on=len(rows)),
                     before_refit=replace(fitted, last_rows={}),
                 )
+                _tell(f"it was trained again on all {len(rows):,} rows", began)
             except KeyboardInterrupt:
                 self.stop.set()
                 self.left_out.append("not trained again on all rows")
@@ -235,6 +256,7 @@ class _Stages:
         """The model of the next H rows; KeyboardInterrupt where it was not finished."""
         if self.stop.is_set():
             raise KeyboardInterrupt
+        began = time.perf_counter()
         forecaster, members, _ = fit_task(
             task,
             ensemble=task.settings.ensemble,
@@ -244,10 +266,11 @@ class _Stages:
             in_part=False,
             trainer=self.trainer,
         )
+        began = _tell(f"the model of the next {task.horizon} rows was chosen and trained", began)
         if refit:
             with suppress(KeyboardInterrupt):
                 again = self.next_report(task.horizon)
-                return refit_task(
+                refitted = refit_task(
                     task,
                     forecaster,
                     rows,
@@ -257,6 +280,8 @@ class _Stages:
                     stop=self.stop,
                     trainer=self.trainer,
                 )
+                _tell(f"it was trained again on {len(rows):,} rows", began)
+                return refitted
             self.stop.set()
             self.left_out.append("what looks ahead not trained again on all rows")
         return forecaster
@@ -270,6 +295,26 @@ class _Stages:
         if self.announce:
             logger.warning("training was cut short %s.", words)
         return replace(fitted, training=replace(fitted.training, interrupted=words))
+
+
+def _tell(what: str, began: float) -> float:
+    """Log what is done and how long it took; give the time by now."""
+    now = time.perf_counter()
+    logger.info("%s, in %.1f s", what, now - began)
+    return now
+
+
+def _time_left(settings: Settings, horizons: Sequence[int], *, refit: bool, growth: float) -> TimeLeft:
+    """What tells how long a fit will still take."""
+    kept = {Stage.CHOOSING: True, Stage.MEMBERS: settings.ensemble > 1, Stage.REFIT: refit}
+    stages = [StageKey(horizon, stage) for horizon in horizons for stage in Stage if kept[stage]]
+    return TimeLeft(
+        stages,
+        ensemble=settings.ensemble,
+        patience=settings.patience,
+        growth=growth,
+        side_by_side=cores.usable(),
+    )
 
 
 def _history(members: Sequence[Trained]) -> list[Epoch]:

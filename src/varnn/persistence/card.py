@@ -16,7 +16,7 @@ from varnn.model.fitted import Fitted
 from varnn.model.training_record import TrainingRecord
 
 _NAMES_SHOWN = 12
-_LABELS = {
+LABELS = {
     "model": "this model",
     PERSISTENCE: PERSISTENCE,
     SEASONAL_PERSISTENCE: SEASONAL_PERSISTENCE,
@@ -113,7 +113,7 @@ def _training(record: TrainingRecord) -> list[str]:
     if record.validation:
         listed = ", ".join(
             f"{said} {figure(math.sqrt(record.validation[name]))}"
-            for name, said in _LABELS.items()
+            for name, said in LABELS.items()
             if name in record.validation
         )
         lines.append(f"Error on rows held out (RMSE, in units of the target): {listed}.")
