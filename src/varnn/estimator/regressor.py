@@ -236,7 +236,7 @@ class VARNNRegressor(_display.Shown, Looking, Regressor):
         on_epoch : callable or None, default=None
             Called after each epoch of every training, from several threads but one at a time, with a line as
             of ``history_``, ``member``, ``horizon``, ``progress``, the share done, ``seconds_left``, a guess,
-            and ``stage``, a number of `varnn.fitting.Stage`. A refit's ``validation_loss`` is what that member
+            and ``stage``, a number of `varnn.fitting.Stage`. A refit's ``validation_loss`` is what its member
             had then at that epoch.
         stop : Event or None, default=None
             Cuts training short once it is set, as Ctrl-C does: what is trained by then is the model, as
