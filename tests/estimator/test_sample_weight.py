@@ -13,9 +13,11 @@ from sklearn.preprocessing import StandardScaler
 
 from tests.cases import random_panel
 from varnn import Details, Panel, VARNNRegressor, evaluation
-from varnn.data.preparation import split_in_time
+from varnn.data.preparation import Scaling, split_in_time
 from varnn.errors import ConfigError, DataError
 from varnn.model._linear_fit import fit_linear, refit_linear
+from varnn.network.cell import Architecture
+from varnn.network.training import TrainConfig, train, train_together
 
 PANEL = random_panel([200], seed=5)
 X, Y = PANEL.inputs, PANEL.target
@@ -175,6 +177,22 @@ def test_engines_that_cannot_say_so(engine: str) -> None:
 def test_forecasts_of_several_rows_are_not_weighed() -> None:
     with pytest.raises(ConfigError, match="counts in a model of the next row; horizon is 3"):
         small(horizon=3).fit(X, Y, sample_weight=np.ones(200))
+
+
+@pytest.mark.parametrize("loss_rows", [1, 4])
+def test_members_of_one_batch_are_weighed_alike(loss_rows: int) -> None:
+    """As a GPU trains what its kernel does not handle: all members in every step."""
+    rows = Scaling.fit(PANEL, "standard").apply(PANEL)
+    weights = np.linspace(0, 2, 200)
+    parts = weighing(rows, weights).between(0, 150), weighing(rows, weights).between(150, 200)
+    config = TrainConfig(window=8, loss_rows=loss_rows, epochs=3, engine="reference", device="cpu")
+    cell = Architecture.of("ARM+AM", n_inputs=3, hidden_size=5)
+    together = train_together(cell, *parts, config, [1, 2])
+    for seed, one in zip((1, 2), together, strict=True):
+        alone = train(cell, *parts, config, seed)
+        for epoch, other in zip(one.history, alone.history, strict=True):
+            assert epoch["loss"] == pytest.approx(other["loss"], rel=1e-4)
+            assert epoch["validation_loss"] == pytest.approx(other["validation_loss"], rel=1e-4)
 
 
 # ---- routing

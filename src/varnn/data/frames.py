@@ -53,6 +53,19 @@ def read_frame(
     return columns, as_long(reading.named(columns), columns)
 
 
+def backend_of(columns: Columns) -> str | None:
+    """Kind of table that columns are of, where it is one that tables are given back in.
+
+    Examples
+    --------
+    >>> import polars
+    >>> backend_of(columns_of(polars.DataFrame({"load": [1.0]})))
+    'polars'
+    """
+    kinds = {str(one.implementation.name).lower() for one in columns.values()}
+    return next((one for one in ("pandas", "polars", "pyarrow") if one in kinds), None)
+
+
 def _by_index(reading: Reading, index: Index, names: list[str]) -> Reading:
     """Take from the index what is not said, and what no column of a long frame says."""
     every = [*names, *(one for one in index.levels if one not in names)]

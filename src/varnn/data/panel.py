@@ -75,6 +75,8 @@ class Panel:
         Texts of all rows, from which a model's own inputs are made; see `varnn.data.categories`.
     weights : array or None, default=None
         How much the error of each row counts in a fit, (n_rows,); None: all alike. See `varnn.data.weights`.
+    backend : {"pandas", "polars", "pyarrow"} or None, default=None
+        Kind of table that the rows came from, in which forecasts are given back.
     name, licence, citation : str, default=""
         Where the data come from, for the data sets of :mod:`varnn.datasets`.
 
@@ -105,6 +107,7 @@ class Panel:
     categories: Categories = field(default_factory=dict)
     texts: Texts | None = None
     weights: FloatArray | None = None
+    backend: str | None = None
 
     @classmethod
     def from_arrays(
@@ -227,7 +230,7 @@ class Panel:
         >>> panel.time.astype(str).tolist(), panel.target.tolist()
         (['2024-01-31T05:00:00', '2024-02-01T05:00:00'], [7.0, nan])
         """
-        from varnn.data.frames import read_frame  # narwhals: only for those who have tables
+        from varnn.data.frames import backend_of, read_frame  # narwhals: only for those who have tables
         from varnn.data.tables import Reading
 
         reading = Reading(
@@ -241,7 +244,9 @@ class Panel:
             sort=sort,
             duplicates=duplicates,
         )
-        return from_columns(*read_frame(frame, reading, find_target=target is ...)).logged()
+        columns, reading = read_frame(frame, reading, find_target=target is ...)
+        backend = backend_of(columns)
+        return replace(from_columns(columns, reading), backend=backend).logged()
 
     @classmethod
     def read(cls, path: str | Path, *, target: "Target" = ..., **reading: Any) -> "Panel":

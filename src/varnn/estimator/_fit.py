@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from varnn.data.categories import spelt_out
 from varnn.data.leaks import exact_leak, tell_leaks
-from varnn.data.panel import Panel
 from varnn.data.preparation import split_in_time, with_learnt_inputs
 from varnn.data.weights import refuse_uncounted, weighted
 from varnn.errors import ConfigError, TrainingError
 from varnn.estimator import warm_up
 from varnn.estimator._reporting import reporter
 from varnn.estimator._settings import checked_details
+from varnn.estimator._tables import validation_of
 from varnn.estimator.input import (
     RowSeries,
     RowTime,
@@ -47,7 +47,7 @@ def fit_rows(
     time: RowTime = None,
     sample_weight: Any = None,
     *,
-    validation: Panel | None,
+    validation: Any,
     on_epoch: Callable[[dict[str, float]], None] | None,
     stop: Event | None,
     trainer: "Trainer | None" = None,
@@ -57,6 +57,7 @@ def fit_rows(
     Another trainer than the usual one may train members of many fits at once.
     """
     check_parameters(estimator)
+    validation = validation_of(validation, y, series, time)
     check_fit_arguments(validation, on_epoch, stop)
     check_packages(estimator)  # now, not when all is trained
     from varnn import fitting  # late: it imports torch

@@ -9,6 +9,7 @@ import numpy as np
 from varnn.data.panel import Panel
 from varnn.data.rules import optional, whole
 from varnn.errors import ConfigError, check_choice
+from varnn.estimator._tables import coming_rows
 from varnn.model.fitted import Fitted, last_rows_of
 from varnn.model.floor import lifted_at_end
 from varnn.model.forecast import Forecast, Forecaster
@@ -32,6 +33,7 @@ def forecast(
     check_choice("method", method, get_args(Method))
     if wrong := optional(whole(1)).broken("horizon", horizon):
         raise ConfigError(wrong)
+    inputs = coming_rows(fitted, () if forecaster is None else forecaster.known, inputs)
     steps = horizon or (forecaster.horizon if forecaster is not None else 1)
     if method == "auto":
         method = "direct" if forecaster is not None and steps <= forecaster.horizon else "iterate"

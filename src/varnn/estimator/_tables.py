@@ -6,6 +6,7 @@ series), stands beside its columns. A table of inputs alone is left to the way o
 scikit-learn's: None is given for it.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,8 @@ from varnn.data.panel import Panel, from_columns
 from varnn.data.rules import shown
 from varnn.errors import DataError, RowError
 from varnn.model.fitted import Fitted
+
+FEW_NAMES = 7  # a time has six parts, from years to seconds: more are times of rows
 
 
 def held(X: Any) -> Any:
@@ -72,7 +75,7 @@ def panel_by_name(
     if not is_table(X):
         _refuse_names(y, series, time)
         return None
-    from varnn.data.frames import read_frame
+    from varnn.data.frames import backend_of, read_frame
     from varnn.data.long_frames import TARGET, TIME, as_long
     from varnn.data.tables import Reading, collected
 
@@ -98,12 +101,51 @@ def panel_by_name(
     frame, added = _with_columns(X, columns, beside, name_of(y))
     read = {role: added.get(role, getattr(reading, role)) for role in ("target", "time", "series")}
     reading = replace(reading, target=read["target"], time=read["time"], series=read["series"])
-    panel = from_columns(*read_frame(frame, reading)).logged()
-    return replace(  # names that only we gave
+    table, reading = read_frame(frame, reading)
+    backend = backend_of(table)
+    panel = from_columns(table, reading).logged()
+    return replace(  # without names that only we gave
         panel,
+        backend=backend,
         time_name=None if "time" in added else panel.time_name,
         series_name=None if "series" in added else panel.series_name,
     )
+
+
+def coming_rows(fitted: Fitted, known: Sequence[str], inputs: Any) -> Any:
+    """Read a table of coming inputs by the names of the fit; leave a panel or an array as it is."""
+    inputs = held(inputs)
+    if not is_table(inputs):
+        return inputs
+    from varnn.data.frames import read_frame
+    from varnn.data.long_frames import as_long
+    from varnn.data.tables import collected
+
+    columns = collected(inputs).columns
+    reading = as_long(reading_for(fitted, columns, target=None), columns)
+    wanted = source_columns(known or fitted.input_names, fitted.categories)
+    return from_columns(*read_frame(inputs, replace(reading, inputs=wanted))).logged()
+
+
+def validation_of(validation: Any, y: Any, series: Any, time: Any) -> Any:
+    """Read a table of validation rows as that of the training rows was; leave a panel as it is."""
+    validation = held(validation)
+    if not is_table(validation):
+        return validation
+    beside = [role for role, one in (("y", y), ("series", series), ("time", time)) if not _names(one)]
+    if beside:
+        raise DataError(
+            f"validation rows in a table go with names of columns, and {beside[0]} holds one value per row. "
+            "Name the column; or give validation as a Panel."
+        )
+    found = panel_by_name(validation, y, series, time, labels=None, fitted=None)
+    if found is None:
+        raise DataError("validation rows need labels: name their column, fit(frame, 'load', validation=...).")
+    return found
+
+
+def _names(one: Any) -> bool:
+    return one is None or isinstance(one, str) or (isinstance(one, list | tuple) and len(one) < FEW_NAMES)
 
 
 def name_of(y: Any) -> str | None:
@@ -194,6 +236,7 @@ def said_of_times(error: RowError) -> str:
     if "time must increase" not in str(error):
         return ""
     return (
-        " (These are arguments of Panel.from_frame, which makes a panel to fit. Where the time is the index "
-        "of a frame, frame.sort_index() puts rows in order, and frame.reset_index(drop=True) leaves it out.)"
+        " (These are arguments of Panel.from_frame, which makes a panel to fit. frame.sort_values(...) puts "
+        "rows in order as well; where the time is the index, frame.sort_index() does, and "
+        "frame.reset_index(drop=True) leaves it out. train_test_split(..., shuffle=False) keeps the order.)"
     )

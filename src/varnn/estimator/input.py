@@ -101,7 +101,8 @@ def panel_from(
     if fitting and y is None:
         raise DataError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None. "
-            "Give fit(X, y); a frame and the name of its column, fit(frame, 'load'); or a Panel."
+            "Give fit(X, y); a frame and the name of its column, fit(frame, 'load'); a Panel; or, for labels "
+            "alone, fit(None, y)."
         )
     if X is None:
         labels = _labels_alone(estimator, y, fitting=fitting)
@@ -225,7 +226,7 @@ def check_fit_arguments(validation: Any, on_epoch: Any, stop: Any) -> None:
     """Refuse what ``fit`` cannot use beside its rows."""
     if validation is not None and not isinstance(validation, Panel):
         raise DataError(
-            f"validation must be a Panel; got {type(validation).__name__}. See Panel.from_arrays."
+            f"validation must be a Panel, or a table; got {type(validation).__name__}. See Panel.from_arrays."
         )
     if on_epoch is not None and not callable(on_epoch):
         raise ConfigError(f"on_epoch must be a function of one line of history; got {shown(on_epoch)}.")

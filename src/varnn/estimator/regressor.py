@@ -211,7 +211,7 @@ class VARNNRegressor(_display.Shown, Looking, Regressor):
         series: RowSeries = None,
         time: RowTime = None,
         sample_weight: Any = None,
-        validation: Panel | None = None,
+        validation: Any = None,
         on_epoch: Callable[[dict[str, float]], None] | None = None,
         stop: Event | None = None,
     ) -> VARNNRegressor:
@@ -231,8 +231,9 @@ class VARNNRegressor(_display.Shown, Looking, Regressor):
         sample_weight : array_like or None, default=None
             How much the error of each row counts in what is learnt and chosen (`varnn.data.weights`). A row
             of weight 0 still feeds the memory of those after it.
-        validation : Panel or None, default=None
-            Rows to choose on, instead of the last ``validation_fraction`` of each series.
+        validation : Panel, table or None, default=None
+            Rows to choose on, instead of the last ``validation_fraction`` of each series; a table is read
+            as X is.
         on_epoch : callable or None, default=None
             Called after each epoch of every training, from several threads but one at a time, with a line as
             of ``history_``, ``member``, ``horizon``, ``progress``, the share done, ``seconds_left``, a guess,
@@ -354,11 +355,11 @@ class VARNNRegressor(_display.Shown, Looking, Regressor):
         ----------
         X, y, series, time : Panel, table or array_like, array_like, array_like, array_like
             The rows so far, as ``predict`` takes them. None goes on after the rows that were given to
-            ``fit``.
+            ``fit``; so does a number, which is the horizon: ``forecast(24)``.
         horizon : int or None, default=None
             Rows ahead; None is the ``horizon`` the model was fitted with.
-        inputs : Panel, array_like or None, default=None
-            Coming inputs: a panel with the same series, or an array (H, inputs) for one series and
+        inputs : Panel, table, array_like or None, default=None
+            Coming inputs: a panel or table with the same series, or an array (H, inputs) for one series and
             (S, H, inputs) for several. With "direct", of the inputs in ``known_inputs``; with
             "iterate" of all inputs, which stay as they were last if none are given.
         interval : float or sequence of float or None, default=None
@@ -384,6 +385,9 @@ class VARNNRegressor(_display.Shown, Looking, Regressor):
         >>> bool(np.abs(ahead.prediction - np.sin(np.arange(400, 404) / 4)).max() < 0.1)
         True
         """
+        if horizon is None and isinstance(X, int | np.integer):  # forecast(24)
+            X, horizon = None, X
+        check_is_fitted(self)
         panel = rows_kept(self.fitted_) if X is None else self._panel(X, y, series, time)
         return _forecast.forecast(
             self.fitted_,

@@ -24,7 +24,7 @@ from varnn.errors import ConfigError, require
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation._fits import Cuts, refuse_epochs, results
 from varnn.evaluation.metrics import coverage, mse
-from varnn.evaluation.protocols import Parts
+from varnn.evaluation.protocols import Parts, as_panel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -185,6 +185,7 @@ def backtest(
     for package in ("torch", "scipy"):
         require(package, extra="train", purpose="training")
     refuse_epochs(on_epoch, workers, cluster)
+    panel = as_panel(panel)
     cuts = Cuts(panel, "honest", origins)
     for origin in range(origins):
         cuts.at(origin)  # what cannot be cut is found before the first fit

@@ -26,7 +26,7 @@ from varnn.estimator.packages import check_packages
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation._fits import Cuts, refuse_epochs, results
 from varnn.evaluation.metrics import DEFAULT, check_names, of_intervals
-from varnn.evaluation.protocols import Parts, ProtocolName
+from varnn.evaluation.protocols import Parts, ProtocolName, as_panel
 from varnn.evaluation.scores import Comparison, Predicted, Score, TestBlock, score_blocks
 from varnn.model.intervals import check_levels
 from varnn.network.cell import VARIANTS
@@ -169,6 +169,7 @@ def compare(
     level = float(levels[0])
     bounded = any(of_intervals(one) for one in asked)
     refuse_epochs(on_epoch, workers, cluster)
+    panel = as_panel(panel)
     where = _cuts(panel, protocol, origins, parts)
     cuts = [where.at(origin) for origin in range(origins)]
     tell_leaks([one.train for one in cuts])

@@ -7,11 +7,12 @@ cut made several times, further along the rows each time.
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from varnn.data.arrow_streams import is_table
 from varnn.data.panel import Panel
 from varnn.data.preparation import split_in_time, with_learnt_inputs
 from varnn.data.windows import window_ends
@@ -89,6 +90,7 @@ def cut(panel: Panel, protocol: ProtocolName = "honest") -> Parts:
     (64, 16, 20, 20)
     """
     check_choice("protocol", protocol, get_args(ProtocolName))
+    panel = as_panel(panel)
     if protocol == "paper":
         train, test = split_in_time(panel, 0.8, 0.2)
         return checked(Parts(train, test, test, test, protocol))
@@ -128,6 +130,7 @@ def rolling(panel: Panel, origins: int) -> list[Parts]:
     """
     if origins < 1:
         raise ConfigError(f"origins must be at least 1; got {origins}.")
+    panel = as_panel(panel)
     return [rolling_cut(panel, origins, origin) for origin in range(origins)]
 
 
@@ -140,6 +143,24 @@ def rolling_cut(panel: Panel, origins: int, origin: int) -> Parts:
     train, validation, test, _ = split_in_time(panel, learned, chosen, after - before, 1 - after)
     lead_in = split_in_time(panel, learned, after - learned, 1 - after)[1]
     return checked(Parts(train, validation, test, lead_in, "honest"))
+
+
+def as_panel(rows: Any) -> Panel:
+    """Take a panel as it is, and a long frame for one; refuse what does not say what is what.
+
+    Examples
+    --------
+    >>> len(as_panel(Panel.from_arrays(None, [1.0, 2.0])))
+    2
+    """
+    if isinstance(rows, Panel):
+        return rows
+    if is_table(rows):
+        return Panel.from_frame(rows)
+    raise DataError(
+        f"rows must be a Panel; got {type(rows).__name__}. Make one with Panel.from_frame(frame, "
+        "target=...), Panel.from_arrays(X, y) or Panel.read(path, target=...)."
+    )
 
 
 def checked(parts: Parts) -> Parts:
