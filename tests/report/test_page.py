@@ -16,8 +16,9 @@ from varnn.report._model_section import validation_below
 from varnn.report.page import Report
 
 MODEL_PARTS = [
-    *("Autocorrelation of the errors", "What is left in the errors", "By hour of the day", "Calibration"),
-    *("Who is right when", "Learning curve", "Configuration"),
+    *("Autocorrelation of the errors", "What is left in the errors", "Where and when it fails"),
+    *("By hour of the day", "By day of the week", "By level of kWh", "The worst stretches", "Calibration"),
+    *("Who is right when", "Which inputs matter", "Learning curve", "Settings"),
 ]
 
 
@@ -110,14 +111,14 @@ def test_a_model_is_looked_at_closely() -> None:
     check_markup(page)
     assert titles(page) == ["Scores", "Error of each model", "Truth and predictions", *MODEL_PARTS]
     described = re.findall(r'<svg [^>]*role="img" aria-label="([^"]+)"', page)
-    assert len(described) == page.count("<svg ") == 10
+    assert len(described) == page.count("<svg ") == 8
     assert "the hardest day" in page and "Intervals are cut off" in page
     lead_in, scored = result.parts.lead_in, result.parts.scored()
     found = kept["ours"].predict(lead_in, interval=0.9)
     covered = ((found.lower <= lead_in.target) & (lead_in.target <= found.upper))[scored]
     assert f"The coverage of 90 % intervals is {100 * covered.mean():.1f} %." in page
     assert "<dt>memory_size</dt><dd>5</dd>" in page
-    assert "<dt>window used</dt><dd>24</dd>" in page
+    assert "<dt>patience</dt>" not in page  # as it is by default
     said = kept["ours"].fitted_.context_in_words
     assert "windows of 24 rows" in said and f"<dt>rows are predicted from</dt><dd>{said}</dd>" in page
 
@@ -143,9 +144,10 @@ def test_a_model_without_a_clock_or_intervals_has_a_page_without_them() -> None:
     result, kept = compared(random_panel([900]), intervals=False)
     page = comparison_page.page(result, "house", fitted=kept).html()
     check_markup(page)
-    without = [one for one in MODEL_PARTS if one not in ("By hour of the day", "Calibration")]
+    clock = ("By hour of the day", "By day of the week", "Calibration")
+    without = [one.replace("kWh", "y") for one in MODEL_PARTS if one not in clock]
     assert titles(page)[2:] == ["Truth and predictions", *without]
-    assert "interval" not in page.split("<main>")[1].split("Configuration</h2>")[0]
+    assert "interval" not in page.split("<main>")[1].split("Settings</h2>")[0]
 
 
 def test_several_series_after_several_origins_have_a_page() -> None:
@@ -173,7 +175,7 @@ def test_of_very_many_test_rows_the_latest_are_looked_at(monkeypatch: pytest.Mon
 def test_too_few_rows_to_diagnose_still_make_a_page() -> None:
     result, kept = compared(random_panel([150]))
     page = comparison_page.page(result, "hut", fitted=kept).html()
-    assert titles(page)[-2:] == ["Learning curve", "Configuration"]
+    assert titles(page)[-2:] == ["Learning curve", "Settings"]
     assert "Autocorrelation" not in page and "<script" not in page
 
 

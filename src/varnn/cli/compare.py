@@ -102,6 +102,7 @@ def compare(
     )
     words = console(stderr=True, quiet=as_json)
     words.print(understood.in_words(), markup=False)
+    guessed = understood.roles.guessed
     title, facts, panel = understood.name, understood.facts(), understood.panel.latest(max_rows)
     if len(panel) < facts["rows"]:
         words.print(f"Comparing on the latest {len(panel):,} rows; --max-rows takes more.", markup=False)
@@ -153,5 +154,5 @@ def compare(
         if result.leak is not None:
             console().print(f"Look: {advice(result.leak)}.", markup=False)
     if report is not None:
-        comparison_page.page(result, title).write(report)
+        comparison_page.page(result, title, panel=panel, guessed=guessed).write(report)
         words.print(f"Report: {report}", markup=False)

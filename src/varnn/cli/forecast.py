@@ -258,4 +258,8 @@ def _show(result: "Backtest", *, as_json: bool) -> None:
 
 
 def _cell(mean: float, spread: float) -> str:
+    from varnn.data.in_words import times
+
+    if mean >= 1000:
+        return times(mean)
     return f"{mean:.3f} ± {spread:.3f}" if spread else f"{mean:.3f}"

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from varnn._types import DoubleArray
 from varnn.data.context import preceded
+from varnn.data.in_words import figure
 from varnn.data.panel import Panel
 from varnn.data.weights import mean_by_weight
 from varnn.fitting._shrinkage import shrinkage_of
@@ -136,9 +137,9 @@ def _beside_simple_models(fitted: Fitted, review: Review, validation: Panel) -> 
     best = min(simple, key=lambda name: errors[name])
     if errors[best] < _CLEARLY * errors["model"]:
         logger.warning(
-            "on the validation rows %s is better than the model: mean squared error %.4g against %.4g.",
+            "on the validation rows %s is better than the model: mean squared error %s against %s.",
             "the linear part alone" if best == "linear part" else best,
-            errors[best],
-            errors["model"],
+            figure(errors[best]),
+            figure(errors["model"]),
         )
     return errors

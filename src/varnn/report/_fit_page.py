@@ -3,23 +3,17 @@
 from collections.abc import Callable, Collection
 from importlib.util import find_spec
 
-import numpy as np
-
 from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
-from varnn.evaluation.importance import FEWEST, importance
 from varnn.monitoring.failures import failures
 from varnn.monitoring.trace import PredictionTrace
 from varnn.report import _sections, figures
 from varnn.report._failures import add_failures
 from varnn.report._held_out import held_out
-from varnn.report._importance import add_importance
+from varnn.report._importance import REPEATS, measure_and_add
 from varnn.report.page import Report
 from varnn.report.settings import add_settings
 from varnn.report.understood import add_understood
-
-REPEATS = 3
-PREDICTED = 1_000_000  # rows that importance may predict in all: a minute, or less
 
 
 def fit_page(
@@ -85,11 +79,7 @@ def fit_page(
     add_understood(report, panel, leak=model.fitted_.training.leak, guessed=guessed)
     events = () if diagnosis is None else diagnosis.events
     _sections.add_course(report, trace, where, events=events, failures=found)
-    labels = int(np.count_nonzero(~np.isnan(judged.panel.target)))
-    if repeats and panel.n_inputs and labels >= FEWEST:
-        most = max(200, PREDICTED // (repeats * panel.n_inputs + 1))
-        measured = importance(judged, judged.panel, repeats=repeats, rows=min(5_000, most), on_step=on_step)
-        add_importance(report, measured, judged.rows)
+    measure_and_add(report, judged, judged.panel, judged.rows, repeats=repeats, on_step=on_step)
     add_failures(report, found, trace.panel)
     _sections.add_coverage(report, trace)
     _sections.add_experts(report, judged.fitted_, trace, resume)

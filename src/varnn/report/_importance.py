@@ -1,12 +1,17 @@
 """Importance of inputs -> a section of a page: a bar for each, with its spread over repeats."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from varnn.data.in_words import change, figure, percent
-from varnn.evaluation.importance import Importance
+from varnn.data.panel import Panel
+from varnn.evaluation.importance import FEWEST, Importance, Predictor, importance
 from varnn.report.bars import Bar
 from varnn.report.page import Report
 
+REPEATS = 3
+PREDICTED = 1_000_000  # rows that may be predicted in all: a minute, or less
 _SHOWN = 20
 _BEYOND = 2.0  # standard errors, from which on an input is said to matter
 _MATTERS = 0.01  # of the squared error
@@ -14,6 +19,37 @@ _NONE = (
     "None: its predictions are the same whatever the inputs are. They were found to be of no use when the "
     "model was chosen on the validation rows; it goes by the labels before a row, and by the time."
 )
+
+
+def measure_and_add(
+    report: Report,
+    model: Predictor,
+    panel: Panel,
+    rows: str,
+    *,
+    repeats: int = REPEATS,
+    on_step: Callable[[int, int], None] | None = None,
+) -> None:
+    """Measure which inputs matter, on so many rows that it takes a minute at most, and add it.
+
+    Parameters
+    ----------
+    report : Report
+        The page to add to; nothing is added where there are no inputs, or too few labels.
+    model, panel : Predictor, Panel
+        The model, and rows that it was not trained on.
+    rows : str
+        What rows these are, in words.
+    repeats : int, default=3
+        How often each input is rolled; 0 leaves it out.
+    on_step : callable or None, default=None
+        Called with what is done and how much there is.
+    """
+    labels = int(np.count_nonzero(~np.isnan(panel.target)))
+    if not repeats or not panel.n_inputs or labels < FEWEST:
+        return
+    most = int(np.clip(PREDICTED // (repeats * panel.n_inputs + 1), 200, 5_000))
+    add_importance(report, importance(model, panel, repeats=repeats, rows=most, on_step=on_step), rows)
 
 
 def add_importance(report: Report, found: Importance, rows: str) -> None:

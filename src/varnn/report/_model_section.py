@@ -6,7 +6,6 @@ import numpy as np
 
 from varnn._types import BoolArray, FloatArray
 from varnn.data.panel import Panel
-from varnn.estimator.details import flattened
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.protocols import Parts
 from varnn.model.expert_weights import expert_weights
@@ -14,8 +13,11 @@ from varnn.monitoring.calibration import Calibration
 from varnn.monitoring.diagnostics import FEWEST_ROWS, Diagnosis, PredictionTrace, diagnose_trace
 from varnn.monitoring.failures import failures, stretch_length
 from varnn.report import diagnostic_figures, figures, trace_charts
+from varnn.report._failures import add_failures
+from varnn.report._importance import measure_and_add
 from varnn.report.figures import NARROW as WIDTH
 from varnn.report.page import Report
+from varnn.report.settings import add_settings
 
 LOOKED_AT = 100_000  # test rows, the latest
 VALIDATION_BELOW = (
@@ -60,6 +62,8 @@ def add_model(
         _add_course(report, name, trace, diagnose_trace(trace), beside)
         if model.fitted_.experts is not None:
             _add_experts(report, name, model, lead_in, trace)
+        rows = f"the last {len(parts.validation):,} rows before the test rows, which {name} was chosen on"
+        measure_and_add(report, model, parts.validation, rows)
     if model.history_:
         report.add_figure(
             "Learning curve",
@@ -70,13 +74,7 @@ def add_model(
             "Dots: the epochs whose weights were kept."
             + (VALIDATION_BELOW if validation_below(model.history_) else ""),
         )
-    trained = {
-        "training rows": f"{model.fitted_.training.rows:,}",
-        "window used": model.fitted_.window,
-        "rows are predicted from": model.fitted_.context_in_words,
-        "epochs kept": ", ".join(map(str, model.fitted_.training.best_epoch)),
-    }
-    report.add_facts("Configuration", {**trained, **flattened(model.get_params(deep=False))})
+    add_settings(report, model)
 
 
 def _spread_out(others: Mapping[str, FloatArray], scored: BoolArray) -> dict[str, FloatArray]:
@@ -92,13 +90,14 @@ def _add_course(
     report: Report, name: str, trace: PredictionTrace, diagnosis: Diagnosis, others: Mapping[str, FloatArray]
 ) -> None:
     """Show a model's way over the test rows, and what its errors look like."""
-    panel, unit, band = trace.panel, trace.panel.target_name, trace.band()
+    panel, band = trace.panel, trace.band()
+    failed = failures(panel, trace.prediction, covered=trace.covered)
     _, span = stretch_length(panel)
     chart = trace_charts.predictions(
         trace,
         name=name,
         events=diagnosis.events,
-        stretches=failures(panel, trace.prediction).stretches,
+        stretches=failed.stretches,
         others=others,
     )
     report.add_chart(
@@ -117,13 +116,7 @@ def _add_course(
         f"How errors of {name} go with those so many rows before; inside the band they look like noise.",
     )
     report.add_words("What is left in the errors", diagnosis.findings)
-    if diagnosis.hours is not None:
-        report.add_figure(
-            "By hour of the day",
-            diagnostic_figures.error_by_hour_apart(diagnosis, unit=unit),
-            "Size of the errors and their mean by hour of the day"
-            + ("." if band is None else ", and the share of labels within their 90 % interval."),
-        )
+    add_failures(report, failed, panel)
     if diagnosis.calibration is not None:
         report.add_figure(
             "Calibration",

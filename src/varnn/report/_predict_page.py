@@ -6,13 +6,12 @@ import numpy as np
 
 from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
-from varnn.evaluation.importance import FEWEST, importance
 from varnn.model.warm_start import rows_kept
 from varnn.monitoring.failures import failures
 from varnn.monitoring.trace import PredictionTrace
 from varnn.report import _sections
 from varnn.report._failures import add_failures
-from varnn.report._importance import add_importance
+from varnn.report._importance import measure_and_add
 from varnn.report.chart import ChartSeries, TimeChart
 from varnn.report.page import Report
 from varnn.report.trace_charts import MOST_SERIES
@@ -85,9 +84,7 @@ def predict_page(
     _sections.add_course(report, trace, where, events=events, failures=found)
     add_failures(report, found, trace.panel)
     _sections.add_coverage(report, trace)
-    if repeats and panel.n_inputs and np.count_nonzero(~np.isnan(shown.target)) >= FEWEST:
-        measured = importance(model, shown, repeats=repeats, on_step=on_step)
-        add_importance(report, measured, f"{measured.rows:,} of these rows")
+    measure_and_add(report, model, shown, "these rows", repeats=repeats, on_step=on_step)
     _sections.add_experts(report, model.fitted_, trace, resume)
     _sections.add_left_over(report, diagnosis)
     _sections.add_card(report, model)

@@ -1,6 +1,6 @@
 """A comparison -> a table, a sentence and a page that people can read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from varnn import baselines
 from varnn._types import IntArray
 from varnn.data.in_words import beside, change, figure, percent
 from varnn.data.leaks import advice
+from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.evaluation.metrics import METRICS, of_intervals
 from varnn.evaluation.scores import Comparison
@@ -21,6 +22,7 @@ from varnn.monitoring.monitor import detect
 from varnn.report import diagnostic_figures, figures, trace_charts
 from varnn.report._model_section import add_model
 from varnn.report.page import Report
+from varnn.report.understood import add_understood
 
 LONGEST_STRETCH = 168  # rows drawn together: a week of hours
 ON_THE_PAGE_ONLY = ("vs best", "scaled MSE", "fit")  # a terminal has no room for more,
@@ -67,7 +69,14 @@ def in_words(comparison: Comparison) -> str:
     return f"{said} {_difference_in_words(comparison.difference(first, second), first, second + role)}"
 
 
-def page(comparison: Comparison, title: str, *, fitted: Mapping[str, VARNNRegressor] | None = None) -> Report:
+def page(
+    comparison: Comparison,
+    title: str,
+    *,
+    fitted: Mapping[str, VARNNRegressor] | None = None,
+    panel: Panel | None = None,
+    guessed: Collection[str] = (),
+) -> Report:
     """Make the report page of a comparison.
 
     Parameters
@@ -79,10 +88,16 @@ def page(comparison: Comparison, title: str, *, fitted: Mapping[str, VARNNRegres
     fitted : mapping or None, default=None
         Models by name, as fitted at the last origin: the best of them is looked at closely. None takes
         those that the comparison kept; without any, the page shows where the best model of all errs most.
+    panel : Panel or None, default=None
+        What was given to ``compare``, to say what was understood of it.
+    guessed : collection of str, default=()
+        Which of "time" and "series" were guessed.
     """
     rows = comparison.rows()
     report = Report(f"{title}: one step ahead", _protocol_in_words(comparison), in_words(comparison))
-    if comparison.leak is not None:
+    if panel is not None:
+        add_understood(report, panel, leak=comparison.leak, guessed=guessed)
+    elif comparison.leak is not None:
         report.add_words("An exact leak", [f"{advice(comparison.leak)}."])
     columns, lines = table(comparison)
     note = (

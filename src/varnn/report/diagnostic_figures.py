@@ -113,14 +113,6 @@ def error_by_hour(diagnosis: Diagnosis, *, unit: str = "") -> Figure:
     return figure
 
 
-def error_by_hour_apart(diagnosis: Diagnosis, *, unit: str = "") -> list[Figure]:
-    """Draw the panels of :func:`error_by_hour` as figures of their own, for a page."""
-    hours = _hours(diagnosis)
-    drawn, axes = figures.apart(1 if hours.coverage is None else 2)
-    _draw_hours(axes, hours, unit)
-    return drawn
-
-
 def _hours(diagnosis: Diagnosis) -> Hours:
     if diagnosis.hours is None:
         raise DataError(
