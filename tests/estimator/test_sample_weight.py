@@ -210,10 +210,8 @@ def test_rows_are_routed_with_what_belongs_to_them() -> None:
     asked = dict.fromkeys(beside, True)
     folds = TimeSeriesSplit(2)
     expected = []
-    for train, test in folds.split(inputs):
-        model = small().fit(
-            inputs[train], labels[train], **{name: one[train] for name, one in beside.items()}
-        )
+    for past, test in folds.split(inputs):
+        model = small().fit(inputs[past], labels[past], **{name: one[past] for name, one in beside.items()})
         rows = {name: one[test] for name, one in beside.items()}
         expected.append(model.score(inputs[test], labels[test], **rows))
     with sklearn.config_context(enable_metadata_routing=True):
