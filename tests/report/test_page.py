@@ -206,3 +206,11 @@ def test_a_learning_curve_has_whole_epochs() -> None:
         history = [{"epoch": one, "loss": 1 / one, "validation_loss": 2 / one} for one in epochs]
         figure = figures.learning_curve(history, best_epochs=[last])
         assert all(tick == round(tick) for tick in figure.axes[0].get_xticks())
+
+
+def test_ticks_between_powers_of_ten_have_the_colour_of_the_page() -> None:
+    figure, (axes,) = figures.new_figure()
+    axes.semilogy([1, 2], [3e-3, 2e-2])
+    svg = figures.to_svg(figure, "two points")
+    assert "#000000" not in svg
+    assert all("fill: currentColor" in one for one in re.findall(r"<tspan[^>]*>", svg))

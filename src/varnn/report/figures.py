@@ -51,7 +51,7 @@ def new_figure(
     for one in axes:
         one.spines[["top", "right"]].set_visible(False)
         one.spines[["left", "bottom"]].set_color(INK)
-        one.tick_params(colors=INK, labelsize=9)
+        one.tick_params(which="both", colors=INK, labelsize=9)  # those between powers of ten, too
         one.patch.set_alpha(0)
     figure.patch.set_alpha(0)
     return figure, axes
