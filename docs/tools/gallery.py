@@ -116,10 +116,23 @@ def run(name: str, recordings: Path) -> dict[str, Any]:
         "minutes": round(minutes, 2),
         "rows": {part: len(getattr(found.parts, part)) for part in ("train", "validation", "test")},
         "series": panel.n_series,
+        "target": of_target(found.parts),
         "lines": [{one: _rounded(line[one]) for one in kept} for line in lines],
         "words": in_words(found),
         "more": more,
     }
+
+
+def of_target(parts: evaluation.Parts) -> dict[str, float]:
+    """Say how far the scored rows are from those that were learnt from."""
+    learnt, scored = parts.train.target, parts.test.target
+    known = scored[~np.isnan(scored)]
+    found = {
+        "mean of those learnt from": np.nanmean(learnt),
+        "mean of those scored": known.mean(),
+        "share scored above all learnt from": np.mean(known > np.nanmax(learnt)),
+    }
+    return {name: float(f"{value:.4g}") for name, value in found.items()}
 
 
 def _rounded(value: Any) -> Any:
@@ -169,7 +182,7 @@ def figures(saved: dict[str, Any]) -> str:
         width = "-" if line["width"] is None else f"{line['width']:.3g}"
         numbers = [f"{line['rmse']:.4g}", f"{line['mae']:.4g}", *shares, width, f"{line['seconds']:.2g}"]
         body.append(f"| {line['model']} | " + " | ".join(numbers) + " |")
-    made, rows = saved["made"], saved["rows"]
+    made, rows, target = saved["made"], saved["rows"], saved["target"]
     seeds = max(line["seeds"] for line in saved["lines"])
     more = ["", "```text", *saved["more"], "```"] if saved["more"] else []
     return "\n".join(
@@ -184,6 +197,9 @@ def figures(saved: dict[str, Any]) -> str:
             f"`{saved['command']}` on {made['date']}: {saved['minutes']:.1f} minutes on {made['machine']}, "
             f"with other work beside it. {rows['train']:,} rows to learn from, {rows['validation']:,} to "
             f"choose on, {rows['test']:,} scored once, of {saved['series']} series; "
+            f"the target's mean is {target['mean of those learnt from']:.3g} in the rows to learn from and "
+            f"{target['mean of those scored']:.3g} in those scored, of which "
+            f"{100 * target['share scored above all learnt from']:.2g} % are above any learnt from; "
             f"{'one seed' if seeds == 1 else f'means over {seeds} seeds'}. varnn {made['varnn']}, "
             f"Python {made['python']}.",
         ]
