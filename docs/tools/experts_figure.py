@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from varnn import Panel, VARNNRegressor, evaluation
+from varnn.report.chart import Mark
 from varnn.report.figures import to_svg
-from varnn.report.over_time import Mark, belief, mark
+from varnn.report.over_time import belief, mark
 
 PICTURE = Path(__file__).parents[1] / "images" / "experts.svg"
 ROWS, TURNED, BACK = 12_000, 10_300, 11_300

@@ -12,7 +12,7 @@ import pytest
 from tests.cases import random_panel
 from varnn import Details, Panel, VARNNRegressor, evaluation
 from varnn.report import comparison_page, figures
-from varnn.report._model_section import validation_below
+from varnn.report._learning import validation_below
 from varnn.report.page import Report
 
 MODEL_PARTS = [

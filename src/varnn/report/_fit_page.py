@@ -7,10 +7,11 @@ from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.monitoring.failures import failures
 from varnn.monitoring.trace import PredictionTrace
-from varnn.report import _sections, figures
+from varnn.report import _sections
 from varnn.report._failures import add_failures
 from varnn.report._held_out import held_out
 from varnn.report._importance import REPEATS, measure_and_add
+from varnn.report._learning import add_learning_curve
 from varnn.report.page import Report
 from varnn.report.settings import add_settings
 from varnn.report.understood import add_understood
@@ -84,13 +85,8 @@ def fit_page(
     _sections.add_coverage(report, trace)
     _sections.add_experts(report, judged.fitted_, trace, resume)
     _sections.add_left_over(report, diagnosis)
-    if model.history_ and find_spec("matplotlib"):
-        report.add_figure(
-            "Learning curve",
-            figures.learning_curve(model.history_, best_epochs=model.fitted_.training.best_epoch),
-            "Training and validation error by epoch, a pair of lines for each member of the ensemble. "
-            "Dots: the epochs whose weights were kept.",
-        )
+    if find_spec("matplotlib"):
+        add_learning_curve(report, model)
     add_settings(report, model)
     _sections.add_card(report, model)
     return report

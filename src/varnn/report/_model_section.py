@@ -1,6 +1,6 @@
 """A fitted model on its test rows -> the part of a report that looks at it closely."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -12,19 +12,15 @@ from varnn.model.expert_weights import expert_weights
 from varnn.monitoring.calibration import Calibration
 from varnn.monitoring.diagnostics import FEWEST_ROWS, Diagnosis, PredictionTrace, diagnose_trace
 from varnn.monitoring.failures import failures, stretch_length
-from varnn.report import diagnostic_figures, figures, trace_charts
+from varnn.report import diagnostic_figures, trace_charts
 from varnn.report._failures import add_failures
 from varnn.report._importance import measure_and_add
+from varnn.report._learning import add_learning_curve
 from varnn.report.figures import NARROW as WIDTH
 from varnn.report.page import Report
 from varnn.report.settings import add_settings
 
 LOOKED_AT = 100_000  # test rows, the latest
-VALIDATION_BELOW = (
-    " Validation lies below training, which is no mistake: training error is a mean over the epoch, taken on "
-    "windows of training rows while the weights still move, validation error that of its end; and validation "
-    "rows may be the easier ones."
-)
 
 
 def add_model(
@@ -64,16 +60,7 @@ def add_model(
             _add_experts(report, name, model, lead_in, trace)
         rows = f"the last {len(parts.validation):,} rows before the test rows, which {name} was chosen on"
         measure_and_add(report, model, parts.validation, rows)
-    if model.history_:
-        report.add_figure(
-            "Learning curve",
-            figures.learning_curve(
-                model.history_, best_epochs=model.fitted_.training.best_epoch, width=WIDTH
-            ),
-            "Training and validation error by epoch, a pair of lines for each member of the ensemble. "
-            "Dots: the epochs whose weights were kept."
-            + (VALIDATION_BELOW if validation_below(model.history_) else ""),
-        )
+    add_learning_curve(report, model)
     add_settings(report, model)
 
 
@@ -139,19 +126,6 @@ def _add_experts(
         f"How much each expert counts in what {name} predicts, over the test rows: who was right lately "
         f"counts more. On the whole it believed {names[int(mean.argmax())]!r} most, {mean.max():.0%}.",
     )
-
-
-def validation_below(history: Sequence[Mapping[str, float]]) -> bool:
-    """Tell whether validation error ends below training error, in most members.
-
-    Examples
-    --------
-    >>> validation_below([{"epoch": 1, "loss": 0.5, "validation_loss": 0.4}])
-    True
-    """
-    last = {line.get("member", 0): line for line in history}  # of each member
-    below = [line["validation_loss"] < line["loss"] for line in last.values() if "validation_loss" in line]
-    return 2 * sum(below) > len(below)
 
 
 def _marks_in_words(count: int) -> str:

@@ -50,7 +50,10 @@ def bars(columns: Sequence[str], lines: Sequence[Bar], *, strong: int | None = N
     body = "".join(
         ('<tr class="strong">' if index == strong else "<tr>") + f"<td>{html.escape(one.cells[0])}</td>"
         f'<td class="bar">{_drawn(one, longest)}</td>'
-        + "".join(f"<td>{html.escape(cell)}</td>" for cell in one.cells[1:])
+        + "".join(  # a phone shows names of columns beside the values
+            f'<td data-label="{html.escape(name)}">{html.escape(cell)}</td>'
+            for name, cell in zip(columns[2:], one.cells[1:], strict=True)
+        )
         + "</tr>"
         for index, one in enumerate(lines)
     )

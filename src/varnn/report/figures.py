@@ -36,6 +36,7 @@ LINES = (
 Values = npt.NDArray[Any]
 WIDE = 9.0  # inches, of a figure in a document
 NARROW = 5.0  # of one on a page, which also fits a phone
+_LETTERS_IN_AN_INCH, _LETTERS_OF_A_KEY = 13, 6  # of a legend
 
 
 def new_figure(
@@ -64,9 +65,20 @@ def apart(panels: int) -> tuple[list[Figure], list[Axes]]:
 
 
 def legend_above(axes: Axes) -> None:
-    """Name the lines above the axes, where they hide nothing."""
-    count = len(axes.get_legend_handles_labels()[1])
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), fontsize=9, ncols=count, frameon=False)
+    """Name the lines above the axes, where they hide nothing, in as many lines as their names need."""
+    names = axes.get_legend_handles_labels()[1]
+    letters = sum(len(name) + _LETTERS_OF_A_KEY for name in names)
+    figure = axes.get_figure(root=True)
+    wide = WIDE if figure is None else figure.get_figwidth()
+    room = _LETTERS_IN_AN_INCH * wide / _abreast(axes)
+    ncols = max(1, min(len(names), int(len(names) * room / max(letters, 1))))
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), fontsize=9, ncols=ncols, frameon=False)
+
+
+def _abreast(axes: Axes) -> int:
+    """How many panels share the width of the figure."""
+    place = axes.get_subplotspec()
+    return 1 if place is None else int(place.get_gridspec().ncols)
 
 
 def scores(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROOM = 1_000_000  # characters of charts' values: a page stays below 1.5 MB
 LEAST_ROOM = 50_000  # of any chart, however many there are
 WIDEST_ON_A_PHONE = 6.0  # inches; figures wider than that scroll there, or nobody could read them
-MANY_COLUMNS = 5  # a table of so many becomes cards on a phone
+LETTERS_ON_A_PHONE = 40  # a table with longer lines becomes cards there
 LISTED_MARKS = 12  # below a chart; all of them are drawn
 
 
@@ -65,7 +65,8 @@ class Report:
         strong: int | None = None,
     ) -> None:
         """Add a table; ``strong`` is the row to bring out."""
-        many = len(columns) >= MANY_COLUMNS
+        longest = [max([len(name), *(len(row[at]) for row in rows)]) for at, name in enumerate(columns)]
+        many = sum(longest) + 2 * len(columns) > LETTERS_ON_A_PHONE
         head = "".join(f'<th scope="col">{html.escape(one)}</th>' for one in columns)
         body = "".join(
             ('<tr class="strong">' if index == strong else "<tr>")

@@ -20,6 +20,7 @@ _FEWEST_IN_SPAN = 100  # rows that a share of covered labels is taken of
 _SPANS = 1000  # of experts' weights
 _REST = "all others"
 _VIEWS = 3  # of a series: the hardest, and two more
+_FEWEST_IN_VIEW = 60  # rows
 
 
 def worst_first(errors: FloatArray, starts: IntArray) -> IntArray:
@@ -111,7 +112,7 @@ def lines(
     ...     starts=np.array([0, 3, 6]), names=["north", "south"], stretches=[slice(4, 6)],
     ... )
     >>> [one.name for one in chart.series], [int(one) for one in chart.series[0].views["the hardest stretch"]]
-    (['south', 'north'], [1, 2])
+    (['south', 'north'], [0, 2])
     """
     drawn = dict(list(predicted.items())[:MOST_LINES])
     errors = np.asarray(truth, np.float64) - next(iter(drawn.values()))
@@ -126,10 +127,7 @@ def lines(
                 lines={name: values[rows] for name, values in drawn.items()},
                 bands={name: (lower[rows], upper[rows]) for name, (lower, upper) in (bands or {}).items()},
                 marks=marks_of([event for event in events if rows.start <= event.row < rows.stop], places),
-                views={
-                    _called(index, span): (places[one.start], places[one.stop - 1])
-                    for index, one in enumerate(own)
-                },
+                views={_called(index, span): _around(one, rows, places) for index, one in enumerate(own)},
                 name=str(names[series]),
             )
         )
@@ -203,6 +201,14 @@ def _few(names: list[str], weights: DoubleArray) -> tuple[list[str], DoubleArray
 
 def _rows(panel: Panel, series: int) -> slice:
     return slice(int(panel.starts[series]), int(panel.starts[series + 1]))
+
+
+def _around(stretch: slice, rows: slice, places: npt.NDArray[Any]) -> tuple[Any, Any]:
+    """Ends of a view of a stretch, with some of the rows before and after it, which errors come from."""
+    length = stretch.stop - stretch.start
+    more = max(length // 2, (_FEWEST_IN_VIEW - length) // 2)
+    first, last = max(stretch.start - more, rows.start), min(stretch.stop + more, rows.stop) - 1
+    return places[first], places[last]
 
 
 def _called(index: int, span: str) -> str:

@@ -51,7 +51,8 @@ export class Timeline {
       class: 'frame', tabindex: 0, role: 'group', 'aria-roledescription': 'chart', 'aria-label': `${name} ${BY_KEYS}`,
     }, this.upper, this.below, this.lower);
     const moving = h('div', { class: 'moving' }, this.tools, this.readout, this.frame, this.status,
-      h('p', { class: 'hint', 'aria-hidden': 'true' }, h('span', { class: 'mouse' }, BY_MOUSE), h('span', { class: 'touch' }, BY_TOUCH)));
+      // To say it once on a page is enough.
+      charts === 1 && h('p', { class: 'hint', 'aria-hidden': 'true' }, h('span', { class: 'mouse' }, BY_MOUSE), h('span', { class: 'touch' }, BY_TOUCH)));
     figure.prepend(moving);
     figure.classList.add('live');
     this.hands = gestures(this.frame, {
@@ -122,24 +123,25 @@ export class Timeline {
       }
       // What is drawn last lies on top: the line that matters, and truth, which never hides behind it.
       for (const line of this.lines.toReversed()) {
-        main.series.push({ stroke: colour(line.colour), width: line === this.lines[0] ? 1.6 : 1.1, show: !this.hidden.has(line.name), points: { show: this.#sparse } });
+        const ink = colour(line.colour);
+        main.series.push({ stroke: ink, width: line === this.lines[0] ? 1.6 : 1.1, show: !this.hidden.has(line.name), points: this.#dots(ink) });
       }
       if (this.truth) {
         const ink = colour('--truth');
-        main.series.push({ stroke: ink, width: 1, show: !this.hidden.has('truth'), points: { show: this.#sparse, size: 4, fill: ink, stroke: ink } });
+        main.series.push({ stroke: ink, width: 1, show: !this.hidden.has('truth'), points: this.#dots(ink) });
       }
     }
     this.plots.push(new uPlot(main, main.series.map(() => []), this.upper));
     if (this.missed) {
       const below = this.#options(colour, ERRORS_HEIGHT, () => this.reach, 20);
-      below.series.push({ stroke: colour('--error'), width: 1, points: { show: this.#sparse, size: 4 } });
+      below.series.push({ stroke: colour('--error'), width: 1, points: this.#dots(colour('--error')) });
       this.plots.push(new uPlot(below, [[], []], this.lower));
     }
     this.#draw();
   }
 
   /** Dots where rows stand far apart: a row alone between two gaps is no line. */
-  #sparse = () => this.rows.length < this.wide / 14;
+  #dots(ink) { return { show: () => this.rows.length < this.wide / 14, size: 4, fill: ink, stroke: ink }; }
 
   #options(colour, height, range, space = 34) {
     const axis = {
@@ -310,6 +312,7 @@ export class Timeline {
       ...this.bands.map((band) => key(band.name, null, 'band', (row) => `${this.#value(band.lower[row])} to ${this.#value(band.upper[row])}`)),
     ];
     this.event = h('span', { class: 'event' });
+    this.readout.classList.toggle('marked', this.shown.marks.length > 0); // room for their names, so that nothing jumps
     this.readout.replaceChildren(h('span', {}, this.unit ? `${this.unit}, ` : '', this.when), ...keys, this.event);
   }
 

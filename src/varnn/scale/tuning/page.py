@@ -10,7 +10,7 @@ import numpy as np
 from varnn.data.in_words import change, figure, percent
 from varnn.data.panel import Panel
 from varnn.report.bars import Bar
-from varnn.report.figures import COLOURS, INK, legend_above, new_figure
+from varnn.report.figures import COLOURS, INK, NARROW, legend_above, new_figure
 from varnn.report.page import Report
 from varnn.report.settings import add_settings
 from varnn.report.understood import add_understood
@@ -92,7 +92,7 @@ def page(
 
 def course(lines: Sequence[Mapping[str, Any]]) -> Figure:
     """Draw the trials in their order, the best so far, and the default's line."""
-    figure, (axes,) = new_figure(height=3.4)
+    figure, (axes,) = new_figure(NARROW, height=3.4)
     from matplotlib.ticker import MaxNLocator  # it is there: a figure was made
 
     axes.axhline(1, color=INK, linewidth=0.9, linestyle=":")
