@@ -1,6 +1,8 @@
 """``--report`` of commands, and ``varnn monitor``: pages are written, events listed, wrong use refused."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -112,3 +114,30 @@ def test_what_has_no_page_is_refused_before_the_work(folder: Path) -> None:
         done = CliRunner().invoke(app, [str(one) for one in words])
         assert isinstance(done.exception, VarnnError) and said in str(done.exception), done.output
     assert not (folder / "no.html").exists() and not (folder / "x.varnn").exists()
+
+
+_WITHOUT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("sklearn", "scipy", "matplotlib", "torch", "numba"):
+            raise ModuleNotFoundError(name, name=name.split(".")[0])
+
+sys.meta_path.insert(0, Absent())
+from varnn.cli.app import main
+main()
+"""
+
+
+def test_pages_of_a_model_need_no_package_beyond_those_that_predict(folder: Path) -> None:
+    for words in (
+        ["predict", folder / "m.varnn", folder / "later.csv", "-o", folder / "o.csv"],
+        ["forecast", folder / "later.csv", "--model", folder / "m.varnn", "-o", folder / "o.csv"],
+        ["monitor", folder / "m.varnn", folder / "later.csv"],
+    ):
+        page = folder / f"light {words[0]}.html"
+        line = [sys.executable, "-c", _WITHOUT, *map(str, words), "--report", str(page)]
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert page.stat().st_size > 50_000
