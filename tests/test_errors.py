@@ -1,5 +1,6 @@
 """The hint for a package that is not there: a line that works, however this library was installed."""
 
+import pickle
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from varnn import errors
-from varnn.errors import MissingExtraError, Need, require, require_all
+from varnn.errors import MissingExtraError, Need, ask_all, require, require_all
 
 INSTALL = "pip install"
 
@@ -48,9 +49,9 @@ def test_a_copy_that_nobody_installed_names_the_package_itself(
 
     monkeypatch.setattr(metadata, "distribution", unknown)
     assert hint() == "pip install matplotlib"
-    monkeypatch.setitem(sys.modules, "paho", None)
-    with pytest.raises(MissingExtraError, match="pip install paho-mqtt"):
-        require("paho.mqtt.client", extra="mqtt", purpose="speaking MQTT")
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(MissingExtraError, match="pip install scikit-learn"):
+        require("sklearn", extra="baselines", purpose="least squares")
 
 
 @pytest.mark.usefixtures("missing")
@@ -66,6 +67,34 @@ def test_all_that_is_missing_is_said_at_once(monkeypatch: pytest.MonkeyPatch) ->
     said, _, line = str(error.value).partition(". Install them with: ")
     assert said == "a page needs the package 'matplotlib', tuning 'optuna', which are not installed"
     assert line.endswith("[plots,tune]'")
+
+
+@pytest.mark.usefixtures("missing")
+def test_what_several_ask_for_is_one_message_with_each_package_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("starlette", "uvicorn", "paho"):
+        monkeypatch.setitem(sys.modules, module, None)
+    service = [Need("starlette", "serve", "a service"), Need("uvicorn", "serve", "a service")]
+    checks = [
+        lambda: require_all(service),
+        lambda: require("paho.mqtt.client", extra="mqtt", purpose="MQTT"),
+        lambda: require("uvicorn", extra="serve", purpose="something else"),
+        lambda: require("json", extra="files", purpose="JSON"),
+    ]
+    with pytest.raises(MissingExtraError) as error:
+        ask_all(checks)
+    said, _, line = str(error.value).partition(", which are not installed. Install them with: ")
+    assert said == "a service needs the packages 'starlette' and 'uvicorn', MQTT 'paho-mqtt'"
+    assert line.endswith("[serve,mqtt]'")
+    again = pickle.loads(pickle.dumps(error.value))  # as from a worker
+    assert str(again) == str(error.value) and again.needs == error.value.needs
+
+
+def test_an_error_without_a_list_of_packages_is_raised_as_it_is() -> None:
+    def check() -> None:
+        raise MissingExtraError("Keras has no backend.")
+
+    with pytest.raises(MissingExtraError, match="Keras has no backend"):
+        ask_all([check])
 
 
 def test_the_line_is_for_this_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

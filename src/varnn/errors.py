@@ -24,7 +24,7 @@ import importlib
 import importlib.util
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -131,16 +131,37 @@ class WorkerError(VarnnError, RuntimeError):
     """Processes or machines that are to do the work cannot."""
 
 
-class MissingExtraError(VarnnError, ImportError):
-    """An optional package is needed and not installed."""
-
-
 class Need(NamedTuple):
     """An optional package, the extra of this library that brings it, and what it is for: "... needs"."""
 
     module: str
     extra: str
     purpose: str
+
+    @property
+    def package(self) -> str:
+        """What to install, which is not always what is imported."""
+        name = self.module.split(".")[0]
+        return _PROJECTS.get(name, name)
+
+
+_PROJECTS = {"paho": "paho-mqtt", "sklearn": "scikit-learn"}
+
+
+class MissingExtraError(VarnnError, ImportError):
+    """An optional package is needed and not installed.
+
+    Parameters
+    ----------
+    message : str
+        What is needed, and how to get it.
+    needs : sequence of Need, default=()
+        The same for programs.
+    """
+
+    def __init__(self, message: str, needs: Sequence[Need] = ()) -> None:
+        super().__init__(message)
+        self.needs = tuple(needs)
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
@@ -181,16 +202,43 @@ def require_all(needs: Iterable[Need]) -> list[ModuleType]:
                 raise  # the package is there, but broken: that is not ours to explain
             missing.append(need)
     if missing:
-        packages = [one.module.split(".")[0] for one in missing]
-        first = f"{missing[0].purpose} needs the package {packages[0]!r}"
-        rest = [f"{one.purpose} {name!r}" for one, name in zip(missing[1:], packages[1:], strict=True)]
-        are, it = ("are", "them") if rest else ("is", "it")
-        extras = list(dict.fromkeys(one.extra for one in missing))
-        raise MissingExtraError(
-            f"{', '.join([first, *rest])}, which {are} not installed. "
-            f"Install {it} with: {_install_command(extras, packages)}"
-        )
+        raise _missing(missing)
     return found
+
+
+def ask_all(checks: Iterable[Callable[[], object]]) -> None:
+    """Call what asks for packages, each of them, and say in one error what all of them miss.
+
+    Examples
+    --------
+    >>> ask_all([lambda: require("json", extra="files", purpose="reading JSON")])
+    """
+    needs: list[Need] = []
+    for check in checks:
+        try:
+            check()
+        except MissingExtraError as error:
+            if not error.needs:
+                raise
+            needs += error.needs
+    if needs:
+        raise _missing(needs)
+
+
+def _missing(needs: Sequence[Need]) -> MissingExtraError:
+    """Say what is missing, each package once, by what it is for."""
+    once = list({one.package: one for one in reversed(needs)}.values())[::-1]
+    purposes: dict[str, list[str]] = {}
+    for one in once:
+        purposes.setdefault(one.purpose, []).append(repr(one.package))
+    (purpose, first), *rest = purposes.items()
+    several = "s" * (len(first) > 1)
+    said = [f"{purpose} needs the package{several} {' and '.join(first)}"]
+    said += [f"{purpose} {' and '.join(packages)}" for purpose, packages in rest]
+    are, it = ("is", "it") if len(once) == 1 else ("are", "them")
+    extras = list(dict.fromkeys(one.extra for one in once))
+    line = _install_command(extras, [one.package for one in once])
+    return MissingExtraError(f"{', '.join(said)}, which {are} not installed. Install {it} with: {line}", once)
 
 
 def _install_command(extras: Sequence[str], packages: Sequence[str]) -> str:
@@ -204,12 +252,8 @@ def _install_command(extras: Sequence[str], packages: Sequence[str]) -> str:
     try:
         metadata.distribution("varnn")
     except metadata.PackageNotFoundError:  # copied there: pip would look for another varnn
-        return f"{_installer()} {' '.join(_PROJECTS.get(one, one) for one in packages)}"
+        return f"{_installer()} {' '.join(packages)}"
     return f"{_installer()} 'varnn[{listed}]'"
-
-
-# Packages that are installed under another name than they are imported by.
-_PROJECTS = {"paho": "paho-mqtt", "sklearn": "scikit-learn"}
 
 
 def _installer() -> str:

@@ -52,8 +52,15 @@ def test_a_package_is_asked_for_first(
     monkeypatch.setitem(sys.modules, module, None)
     done = CliRunner().invoke(app, shlex.split(line))
     assert isinstance(done.exception, MissingExtraError), done.output
-    assert f"needs the package {module.split('.')[0]!r}, which is not installed" in str(done.exception)
+    assert [one.module for one in done.exception.needs] == [module]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_all_that_a_comparison_needs_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("torch", "matplotlib", "pyarrow"):
+        monkeypatch.setitem(sys.modules, module, None)
+    done = CliRunner().invoke(app, ["compare", "no.csv", "--target", "y", "--report", "page.html"])
+    assert "[files,plots,train]'" in str(done.exception)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """fit_many: each model is what a fit alone gives, a failure is alone, and nothing is done twice."""
 
 import logging
+import sys
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 import varnn
 from varnn import Details, Panel, VARNNRegressor
-from varnn.errors import ConfigError, DataError, OutputError
+from varnn.errors import ConfigError, DataError, MissingExtraError, OutputError
 from varnn.scale import Models, SeriesDone, fit_many
 
 SMALL: dict[str, Any] = {"epochs": 2, "ensemble": 2, "hidden_size": 6, "random_state": 7}
@@ -279,3 +280,13 @@ def test_in_a_folder_each_model_is_a_file(tmp_path: Path) -> None:
 def models_of_file(path: Path) -> VARNNRegressor:
     model: VARNNRegressor = varnn.load(path)
     return model
+
+
+@pytest.mark.parametrize(("package", "where"), [("torch", {}), ("ray", {"cluster": "auto"})])
+def test_a_package_that_is_missing_is_no_failure_of_each_series(
+    package: str, where: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=package):
+        fit_many(panel_of(["a", "b"]), VARNNRegressor(**SMALL), path=tmp_path / "two.varnns", **where)
+    assert list(tmp_path.iterdir()) == []

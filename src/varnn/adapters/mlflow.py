@@ -136,8 +136,10 @@ def log_model(model: VARNNRegressor, name: str = "model", **options: Any) -> Any
     >>> import mlflow as server
     >>> from varnn import VARNNRegressor, datasets, mlflow
     >>> model = VARNNRegressor(epochs=1, hidden_size=4).fit(datasets.load("synthetic", rows=300))
-    >>> server.set_tracking_uri("sqlite:///" + str(Path(tempfile.mkdtemp(), "runs.db")))
-    >>> with server.start_run():
+    >>> place = Path(tempfile.mkdtemp())
+    >>> server.set_tracking_uri(f"sqlite:///{place}/runs.db")
+    >>> houses = server.create_experiment("houses", artifact_location=str(place))
+    >>> with server.start_run(experiment_id=houses):
     ...     logged = mlflow.log_model(model, "house")
     >>> type(mlflow.load_model(logged.model_uri)).__name__
     'VARNNRegressor'

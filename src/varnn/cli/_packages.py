@@ -1,6 +1,6 @@
 """Optional packages of a command, asked for before its work begins: not after the minutes that it takes."""
 
-from varnn.errors import Need, require, require_all
+from varnn.errors import Need, require_all
 
 
 def ask_for(
@@ -23,6 +23,7 @@ def ask_for(
     needs = (
         (tables, Need("pyarrow", "files", "reading and writing tables")),
         (training, Need("torch", "train", "training")),
+        (training, Need("scipy", "train", "training")),
         (boosting, Need("lightgbm", "baselines", "experts=('boosting',)")),
         (tuning, Need("optuna", "tune", "tuning")),
         (page, Need("matplotlib", "plots", "a report with figures")),
@@ -32,5 +33,3 @@ def ask_for(
         (mqtt, Need("paho.mqtt.client", "mqtt", "speaking MQTT")),
     )
     require_all(need for is_needed, need in needs if is_needed)
-    if training:  # comes with torch; one name in the message is enough
-        require("scipy", extra="train", purpose="training")

@@ -78,13 +78,18 @@ def compare(
     from varnn.cli.terminal import console
     from varnn.data.files import check_writable
     from varnn.data.leaks import advice
+    from varnn.errors import ask_all
     from varnn.report import comparison_page
 
-    _packages.ask_for(tables=True, page=report is not None, cluster=cluster is not None)
+    names = listed(models) or []
+    ask_all(  # a misspelt name, or a package that is not there, is found at once
+        [
+            lambda: _packages.ask_for(tables=True, page=report is not None, cluster=cluster is not None),
+            lambda: evaluation.check_models(names),
+        ]
+    )
     if report is not None:
         check_writable(report)
-    names = listed(models) or []
-    evaluation.check_models(names)  # a misspelt name, or a package that is not there, is found at once
     shown = evaluation.metrics.check_names(listed(metrics) or ())
     understood = _table.read(
         data,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from varnn.errors import require
+from varnn.errors import Need, require_all
 
 
 def check_packages(estimator: Any) -> None:
@@ -13,7 +13,7 @@ def check_packages(estimator: Any) -> None:
     >>> from varnn import VARNNRegressor
     >>> check_packages(VARNNRegressor())
     """
-    for package in ("torch", "scipy"):
-        require(package, extra="train", purpose="training")
+    needs = [Need(package, "train", "training") for package in ("torch", "scipy")]
     if estimator.experts:
-        require("lightgbm", extra="baselines", purpose="experts=('boosting',)")
+        needs.append(Need("lightgbm", "baselines", "experts=('boosting',)"))
+    require_all(needs)

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, overload
 
 from varnn.data.panel import Panel
 from varnn.data.rules import shown
-from varnn.errors import ConfigError, DataError, ModelFileError
+from varnn.errors import ConfigError, DataError, ModelFileError, require
 from varnn.estimator.elsewhere import compile_ahead
+from varnn.estimator.packages import check_packages
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.jobs import Failure, cores, run
 from varnn.scale import _gpu
@@ -140,6 +141,11 @@ def fit_many(
     series = _listed(rows, regressor)
     if on_model is not None and not callable(on_model):
         raise ConfigError(f"on_model must be a function of one SeriesDone; got {shown(on_model)}.")
+    if cluster is None:  # else every series would fail of it, alone
+        for one in {id(each.regressor): each.regressor for each in series}.values():
+            check_packages(one)
+    else:
+        require("ray", extra="ray", purpose="running on a cluster")
     shelf: WritableShelf = MemoryShelf() if path is None else FileShelfWriter(Path(path))
     try:
         work = _Work(shelf, series, on_model, resume=resume)
