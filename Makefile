@@ -65,10 +65,11 @@ bench-peers: .venv-peers/installed
 	$(PEERS)/python -m benchmarks growth --json $(RESULTS)/growth.json
 	$(PEERS)/python -m benchmarks $(PAGE)
 
-# Adapters against the libraries they are for, at the versions pinned, in an environment of their own.
+# Adapters against the libraries they are for, at the versions pinned, in an environment of their own. What those
+# libraries warn of is shown, and is no error.
 ADAPTERS := .venv-adapters/bin
 adapters: .venv-adapters/installed
-	$(ADAPTERS)/python -m pytest --dist load tests/adapters src/varnn/adapters
+	$(ADAPTERS)/python -m pytest -W default --dist load tests/adapters src/varnn/adapters
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

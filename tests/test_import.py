@@ -67,7 +67,7 @@ def test_a_model_is_loaded_predicts_and_streams_where_none_of_these_is_installed
         "try: model.fit(X, y)\n"
         "except varnn.errors.MissingExtraError as error: print(error)"
     )
-    assert "training needs the package 'torch'" in run(rows + steps)
+    assert "training needs the packages 'torch' and 'scipy'" in run(rows + steps)
 
 
 def test_a_stream_and_its_service_start_without_scipys_statistics() -> None:

@@ -230,3 +230,10 @@ def test_parts_of_ones_own_are_matched_by_name() -> None:
     expected = evaluation.compare(parts.train, ["arx-lr"], parts=parts, seeds=1)
     found = evaluation.compare(parts.train, ["arx-lr"], parts=replace(parts, **others), seeds=1)
     np.testing.assert_array_equal(found.errors("arx-lr"), expected.errors("arx-lr"))
+
+
+def test_one_name_is_a_list_of_one_and_names_may_come_one_by_one() -> None:
+    several: list[Any] = ["persistence", iter(["persistence"])]  # beyond what is promised
+    for models in several:
+        lines = evaluation.compare(random_panel([100]), models, seeds=1).rows()
+        assert [line["model"] for line in lines] == ["persistence"]

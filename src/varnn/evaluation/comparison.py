@@ -277,7 +277,8 @@ def _cuts(panel: Panel, protocol: ProtocolName, origins: int, parts: Parts | Non
 def _named(models: Any) -> list[tuple[str, Callable[[int], Model]]]:
     """Read the models of a comparison: names, or pairs of a name and what makes one from a seed."""
     found: list[tuple[str, Callable[[int], Model]]] = []
-    for one in [models] if isinstance(models, str) else models:
+    given = [models] if isinstance(models, str) else list(models)
+    for one in given:
         pair = (one, _maker(one)) if isinstance(one, str) else one
         if not (
             isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) and callable(pair[1])
@@ -287,7 +288,7 @@ def _named(models: Any) -> list[tuple[str, Callable[[int], Model]]]:
                 f"('mine', lambda seed: VARNNRegressor(random_state=seed)); got {type(one).__name__}."
             )
         found.append(pair)
-    check_models([one for one in models if isinstance(one, str)])
+    check_models([one for one in given if isinstance(one, str)])
     names = [name for name, _ in found]
     if not found or len(set(names)) < len(names):
         raise ConfigError(f"models must be one or more, each under a name of its own; got {names}.")
