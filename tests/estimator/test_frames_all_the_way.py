@@ -6,10 +6,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.metrics import get_scorer
 
 from tests.estimator.test_every_frame import HOUSE, LONG, ROWS, WHEN, small
 from varnn import Panel, VARNNRegressor, evaluation
-from varnn.errors import DataError
+from varnn.errors import ConfigError, DataError
+from varnn.scale import fit_many
+from varnn.scale.tuning.tuner import VARNNTuner
 
 LAST = LONG["ds"].iloc[ROWS - 25]
 EARLY, LATE = LONG[LONG["ds"] <= LAST], LONG[LONG["ds"] > LAST]
@@ -94,3 +97,18 @@ def test_a_long_frame_is_evaluated_as_it_is() -> None:
         for call in (evaluation.compare, evaluation.cut, evaluation.backtest):
             with pytest.raises(DataError, match=said):
                 call(given)
+
+
+def test_many_models_and_a_search_take_frames_too() -> None:
+    rows: Any = LONG
+    models = fit_many(rows, small(), workers=1)
+    assert list(models) == ["u", "v"]
+    pytest.importorskip("optuna")
+    tuner = VARNNTuner(small(), trials=1, workers=1, seeds=1).fit(
+        LONG[["price"]].to_numpy(), LONG["y"], series=LONG["unique_id"], time=LONG["ds"]
+    )
+    last = next(iter(tuner.best_.fitted_.last_rows.values()))
+    assert last.time is not None and last.time[-1] == LONG["ds"].iloc[-1].to_numpy()
+    assert evaluation.one_step_scorer("r2")(tuner, LONG[["price"]].to_numpy(), LONG["y"]) < 1
+    with pytest.raises(ConfigError, match="one_step_scorer"):
+        get_scorer("r2")(tuner, LONG[["price"]].to_numpy()[:9], LONG["y"][:9])

@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, NamedTuple, overload
 
+from varnn.data.arrow_streams import is_table
 from varnn.data.panel import Panel
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError, ModelFileError, require
@@ -102,7 +103,7 @@ def fit_many(
     Parameters
     ----------
     rows : Panel, or mapping of str to (Panel, VARNNRegressor)
-        Rows of all series; or by name the rows and settings of each model.
+        Rows of all series, or a long frame of them; or by name the rows and settings of each model.
     regressor : VARNNRegressor or None, default=None
         Settings of all models, with a panel; whether it is fitted does not matter.
     path : str or Path or None, default=None
@@ -138,6 +139,8 @@ def fit_many(
     >>> list(models), models["north"].predict(None, labels[:60]).shape
     (['north', 'south'], (60,))
     """
+    if is_table(rows):
+        rows = Panel.from_frame(rows)
     series = _listed(rows, regressor)
     if on_model is not None and not callable(on_model):
         raise ConfigError(f"on_model must be a function of one SeriesDone; got {shown(on_model)}.")

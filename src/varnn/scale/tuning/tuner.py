@@ -16,7 +16,15 @@ from varnn.data.preparation import split_in_time
 from varnn.data.rules import Rule, number, optional, shown, whole
 from varnn.errors import ConfigError, require
 from varnn.estimator.contract import Regressor, check_is_fitted, unfitted
-from varnn.estimator.input import RowSeries, check_parameters, latest_rows, panel_of, seed_of, take_names
+from varnn.estimator.input import (
+    RowSeries,
+    RowTime,
+    check_parameters,
+    latest_rows,
+    panel_of,
+    seed_of,
+    take_names,
+)
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.model.forecast.rows import refuse_too_far
 from varnn.scale._fingerprints import fingerprint
@@ -149,7 +157,13 @@ class VARNNTuner(Regressor):
         self.space = space
 
     def fit(
-        self, X: Any, y: Any = None, *, series: RowSeries = None, on_step: OnStep | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        series: RowSeries = None,
+        time: RowTime = None,
+        on_step: OnStep | None = None,
     ) -> VARNNTuner:
         """Search, judge, and fit what is taken on all rows.
 
@@ -157,7 +171,7 @@ class VARNNTuner(Regressor):
 
         Parameters
         ----------
-        X, y, series : Panel or array_like, array_like, array_like
+        X, y, series, time : Panel, table or array_like, array_like, array_like, array_like
             Rows, as those of :meth:`varnn.VARNNRegressor.fit`.
         on_step : callable or None, default=None
             Called after each trial and fit with a `varnn.scale.tuning.search.Step`.
@@ -174,7 +188,7 @@ class VARNNTuner(Regressor):
         space = Space(model, self.space)
         draft = copy(model)
         panel = latest_rows(
-            panel_of(draft, X, y, series, fitting=True), model.get_params()["details__max_rows"]
+            panel_of(draft, X, y, series, time, fitting=True), model.get_params()["details__max_rows"]
         )
         _refuse_too_far(panel, model)
         common = Common(model, Rows.cut(panel, self.origins, self.test_fraction), space.by_epoch)
