@@ -71,7 +71,7 @@ def tuned() -> Report:
     from varnn.scale.tuning.tuner import VARNNTuner
 
     small = VARNNRegressor(hidden_size=4, epochs=1, ensemble=1)
-    return page(VARNNTuner(small, trials=3, seeds=1).fit(meters()), "two meters")
+    return page(VARNNTuner(small, trials=3, seeds=1).fit(meters()), "two meters", panel=meters())
 
 
 MAKERS: dict[str, Callable[[], Report]] = {

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from varnn import Details, Panel, VARNNRegressor, load, report
@@ -155,6 +156,23 @@ def test_a_monitor_tells_what_changed_and_when(model: VARNNRegressor) -> None:
     assert page.summary == found.in_words() and "noticed in 800 rows" in page.summary
     with pytest.raises(DataError, match="rows need labels"):
         watch(model.fitted_, replace(rows, target=np.full(800, np.nan)))
+
+
+def test_a_leak_and_what_was_left_out_stand_on_the_page() -> None:
+    riders = np.random.default_rng(0).poisson(9, size=(300, 2)).astype(float)
+    frame = pd.DataFrame(
+        {
+            "casual": riders[:, 0],
+            "registered": riders[:, 1],
+            "name": [f"day {one}" for one in range(300)],
+            "all": riders.sum(axis=1),
+        }
+    )
+    panel = Panel.from_frame(frame, target="all")
+    model = VARNNRegressor(epochs=1, hidden_size=4, ensemble=1).fit(panel)
+    said = parts(report.fit_page(model, panel, repeats=0))["What was understood"]
+    assert "all is the exact sum of casual and registered in the training rows" in said
+    assert "'name' (300 values)" in said and "left out" in said
 
 
 def test_only_settings_that_were_changed_are_listed() -> None:
