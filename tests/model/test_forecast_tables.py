@@ -1,5 +1,6 @@
 """A forecast as a table: of the kind that came in, with the names that came in."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from varnn import Panel, VARNNRegressor
+from varnn import Panel, VARNNRegressor, load
 from varnn.errors import ConfigError, DataError
 from varnn.model.forecast import Forecast
 
@@ -80,3 +81,19 @@ def test_a_model_remembers_the_names_of_its_table(given: bool) -> None:
         assert frame.columns.tolist() == ["unique_id", "ds", "ahead", "prediction"]
         assert frame["ds"].iloc[0] == when[-1] + pd.Timedelta("1h")
         np.testing.assert_array_equal(frame["prediction"], ahead.prediction.ravel())
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_table_of_one_kind_gives_forecasts_of_that_kind(kind: str, tmp_path: Path) -> None:
+    table = pd.DataFrame(
+        {"ds": pd.date_range("2026-01-01", periods=80, freq="h"), "y": np.sin(np.arange(80))}
+    )
+    frame: Any = {"pandas": table, "polars": pl.from_pandas(table), "pyarrow": pa.Table.from_pandas(table)}[
+        kind
+    ]
+    panel = Panel.from_frame(frame, target="y", time="ds")
+    model = VARNNRegressor(horizon=2, hidden_size=4, ensemble=1, epochs=1).fit(panel)
+    assert panel.backend == kind and type(model.forecast(panel).to_frame()) is KINDS[kind]
+    model.save(tmp_path / "m.varnn")  # a file remembers, too
+    assert type(load(tmp_path / "m.varnn").forecast().to_frame()) is KINDS[kind]
+    assert Panel.from_arrays(None, [1.0, 2.0]).backend is None

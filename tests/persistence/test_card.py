@@ -66,9 +66,9 @@ def test_the_checksum_covers_the_card(path: Path) -> None:
         varnn.load(path)
 
 
-def test_inspect_shows_the_card_as_it_stands(path: Path) -> None:
+def test_inspect_shows_names_as_they_stand_and_keeps_the_card(path: Path) -> None:
     shown = CliRunner().invoke(app, ["inspect", str(path)]).output
-    assert "1 input: 'heat [K]'." in shown  # brackets are no markup
+    assert "1: heat [K]" in shown  # brackets are no markup
     facts = json.loads(CliRunner().invoke(app, ["inspect", str(path), "--json"]).output)
     assert facts["card"] == model_file.read_card(path)
 
@@ -166,8 +166,8 @@ def test_inspect_lists_seasons_and_experts(seasonal: VARNNRegressor, tmp_path: P
         assert one["validation RMSE"] ** 2 == pytest.approx(fitted.training.validation[one["name"]])
     shown = CliRunner().invoke(app, ["inspect", str(path)]).output
     first = facts["experts"][0]
-    assert "weight at first, RMSE on validation rows" in shown
-    line = next(line for line in shown.splitlines() if line.rstrip(" │").endswith("  persistence"))
+    listed = shown.partition("Experts: weight at first, RMSE on rows held out")[2]
+    line = next(line for line in listed.splitlines() if line.startswith("  persistence"))
     assert f"{first['weight at first']:.0%}" in line and f"{first['validation RMSE']:.4g}" in line
 
 

@@ -144,6 +144,10 @@ def show_many(models: "Models", path: Path, *, as_json: bool) -> None:
     """Say what is in a file of many models: how many, their settings once, which failed."""
     from rich.table import Table
 
+    from varnn.cli.terminal import voice
+    from varnn.estimator.details import Details, flattened
+    from varnn.report.settings import changed_settings
+
     failures, settings = models.failures, models.settings
     size = path.stat().st_size if path.is_file() else sum(one.stat().st_size for one in path.iterdir())
     facts: dict[str, Any] = {
@@ -163,7 +167,11 @@ def show_many(models: "Models", path: Path, *, as_json: bool) -> None:
         shown.add_row("not fitted yet", f"{models.waiting:,}; the command that made it goes on with them")
     shown.add_row("size", facts["size"])
     for found, count in settings[:_SHOWN]:
-        shown.add_row(f"settings of {count:,}", printable(json.dumps(found)))
+        details = Details(**found["details"]) if found.get("details") else None
+        given = {**found, "experts": tuple(found.get("experts") or ()), "details": details}
+        listed = flattened(given) if voice.verbose else changed_settings(given)
+        said = ", ".join(f"{name}={value!r}" for name, value in listed.items()) or "the default"
+        shown.add_row(f"settings of {count:,}", printable(said))
     console().print(shown)
     _tell(console(), failures, len(models) + len(failures))
     sys.stdout.flush()

@@ -37,6 +37,7 @@ class Remaining:
         self.clock, self.began = clock, clock()
         self._left: float | None = None
         self._told = 0.0  # when
+        self._share = 0.0
 
     def update(self, seconds: float) -> None:
         """Take in a guess."""
@@ -53,9 +54,11 @@ class Remaining:
         return self.clock() - self.began
 
     def share(self) -> float:
-        """Share of the time that has passed."""
+        """Share of the time that has passed; it never falls."""
         left, spent = self.now(), self.elapsed()
-        return 0.0 if left is None else spent / max(spent + left, 1e-9)
+        if left is not None:
+            self._share = max(self._share, spent / max(spent + left, 1e-9))
+        return self._share
 
     def __str__(self) -> str:
         left = self.now()

@@ -55,6 +55,7 @@ def with_flags(message: str, flags: Mapping[str, str]) -> str:
         message = re.sub(rf"(?<![\w.(-]){name}=({_VALUE})", partial(_set, flag), message)
         message = re.sub(rf"`{name}`", flag, message)
         message = re.sub(rf"^{name}(?= must | cannot | is )", flag, message)
+        message = message.replace(f"{flag} ({flag})", flag)  # some say both
     return message
 
 

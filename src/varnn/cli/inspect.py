@@ -49,8 +49,9 @@ def inspect(
 def _show(title: str, sections: dict[str, dict[str, str]]) -> None:
     """Print names and values, section after section; what is long goes on below itself."""
     from rich.table import Table
+    from rich.text import Text
 
-    from varnn.cli.terminal import console
+    from varnn.cli.terminal import console, printable
 
     out = console()
     out.print(title, markup=False, style="bold")
@@ -63,13 +64,17 @@ def _show(title: str, sections: dict[str, dict[str, str]]) -> None:
         table.add_column(overflow="fold")
         for name, value in lines.items():
             if value:
-                table.add_row(f"  {name}", value)
+                table.add_row(
+                    *(Text(printable(one)) for one in (f"  {name}", value))
+                )  # brackets are no markup
         out.print(table)
 
 
 def _sections(
     model: "VARNNRegressor", facts: dict[str, Any], *, all_settings: bool
 ) -> dict[str, dict[str, str]]:
+    from varnn.report.settings import changed_settings
+
     fitted, record = model.fitted_, model.fitted_.training
     ahead = "" if model.forecaster_ is None else f"; forecasts of up to {model.forecaster_.horizon} rows"
     inputs = f"{len(facts['inputs'])}: {some(facts['inputs'], len(facts['inputs']) if all_settings else 12)}"
@@ -82,8 +87,7 @@ def _sections(
         for name, said in ERRORS.items()
         if name in record.validation
     }
-    changed = {name: value for name, value in facts["settings"].items() if value != _defaults().get(name)}
-    kept = facts["settings"] if all_settings else changed
+    kept = facts["settings"] if all_settings else changed_settings(model.get_params(deep=False))
     return {
         "Predicts": {
             "target": f"{fitted.target_name}, one row ahead{ahead}",
@@ -120,12 +124,6 @@ def _sections(
 def _error(expert: dict[str, Any]) -> str:
     found = expert["validation RMSE"]
     return "" if found is None else figure(found)
-
-
-def _defaults() -> dict[str, Any]:
-    from varnn.estimator.regressor import VARNNRegressor
-
-    return flattened(VARNNRegressor().get_params(deep=False))
 
 
 def _facts(model: "VARNNRegressor", path: Path) -> dict[str, Any]:

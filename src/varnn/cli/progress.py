@@ -55,10 +55,8 @@ def training_bar(
 
         yield on_epoch
         if stop is None or not stop.is_set():
-            spent = in_words(remaining.elapsed())
-            progress.update(
-                task, description=f"{title}: done", total=1.0, completed=1.0, left=f"took {spent}"
-            )
+            spent = f"took {in_words(remaining.elapsed())}"
+            progress.update(task, description=title, total=1.0, completed=1.0, left=spent, note="")
 
 
 class Fits:

@@ -112,6 +112,7 @@ def fit_rows(
         fitted.training,
         period=card.period(panel.time),
         reading=dict(panel.read_as),
+        backend=panel.backend,
         leak=exact_leak(training),
     )
     categories = {column: known for column, known in panel.categories.items() if known}

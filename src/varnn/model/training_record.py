@@ -32,6 +32,8 @@ class TrainingRecord:
         First and last time of the rows given.
     reading : dict
         How the table of these rows was read, as far as it was not the usual way.
+    backend : str or None
+        Kind of table that these rows came in, such as "polars"; None if they came in none.
     leak : str or None
         Which inputs determine the target of their own row, in words; None if none do.
 
@@ -52,6 +54,7 @@ class TrainingRecord:
     interrupted: str | None = None
     period: list[str] | None = None
     reading: dict[str, Any] = field(default_factory=dict)
+    backend: str | None = None
     leak: str | None = None
 
     @property

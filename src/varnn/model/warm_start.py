@@ -37,6 +37,7 @@ def rows_kept(fitted: Fitted, names: Sequence[str] | None = None) -> Panel:
         time=None if any(one is None for one in times) else np.concatenate([*times]),
         time_name=fitted.time_name,
         series_name=fitted.series_name,
+        backend=fitted.training.backend,
     )
 
 

@@ -157,6 +157,7 @@ _SUMMARY: dict[str, Rule] = {  # of these what is there; older files lack some
     "history": Rule("a list of tables of numbers", _is_history),
     "reading": Rule("how a table was read", _is_reading),
     "period": optional(listed(text, "two texts", unique=False, most=2)),
+    "backend": optional(text),
     "leak": optional(text),
 }
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -88,7 +88,7 @@ class Forecast:
             target_name=panel.target_name,
             time_name=panel.time_name,
             series_name=panel.series_name,
-            backend=getattr(panel, "backend", None),
+            backend=cast("Backend | None", panel.backend if panel.backend in get_args(Backend) else None),
         )
 
     @property
