@@ -61,4 +61,4 @@ def test_other_tables_must_name_their_target(command: list[str], tmp_path: Path)
     done = CliRunner().invoke(app, [command[0], str(tmp_path / "house.csv"), *command[1:]])
     assert done.exit_code != 0
     said = f"{done.output} {done.exception}"
-    assert "the column to predict must be named" in said and "--target" in said and "'load'" in said
+    assert "the column to predict must be named" in said and "as target=" in said and "'load'" in said

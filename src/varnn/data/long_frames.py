@@ -27,7 +27,7 @@ def long_target(names: Iterable[str]) -> str:
         return TARGET
     raise DataError(
         f"the column to predict must be named: only long frames, with columns {TIME!r} and {TARGET!r}, tell "
-        f"it by themselves. Give target=... (--target). {nearest(TARGET, names)}"
+        f"it by themselves. {nearest(TARGET, names)} Give one of them as target=..."
     )
 
 

@@ -139,8 +139,9 @@ def fit_many(
     >>> list(models), models["north"].predict(None, labels[:60]).shape
     (['north', 'south'], (60,))
     """
-    if is_table(rows):
-        rows = Panel.from_frame(rows)
+    given: Any = rows
+    if is_table(given):
+        rows = Panel.from_frame(given)
     series = _listed(rows, regressor)
     if on_model is not None and not callable(on_model):
         raise ConfigError(f"on_model must be a function of one SeriesDone; got {shown(on_model)}.")
