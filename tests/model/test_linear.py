@@ -1,5 +1,7 @@
 """The linear part against plain least squares, and its stream against its batch."""
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -10,6 +12,7 @@ from varnn.data.panel import Panel
 from varnn.model import _linear_fit
 from varnn.model._linear_fit import fit_linear
 from varnn.model.linear import LinearStream
+from varnn.model.pipeline import FeaturePipeline
 
 
 def stream_panel(rows: int, inputs: int, seed: int, missing: float = 0.0, series: int = 1) -> Panel:
@@ -111,3 +114,27 @@ def test_few_validation_rows_prefer_the_simpler_form(monkeypatch: pytest.MonkeyP
             patch.setattr(_linear_fit, "ENOUGH", 1)
             trusting.append(len(fit_linear(*parts).of_inputs))
     assert sum(one > 0 for one in trusting) > 2 * sum(one > 0 for one in seen)
+
+
+def test_a_gap_does_not_turn_the_clock_against_the_model() -> None:
+    # At even steps the clock of the row before is the clock now, turned: what it counts is told by the rows
+    # after a gap alone, of which there are a few here, and one more where it is predicted.
+    generator = np.random.default_rng(3)
+    hours = np.delete(np.arange(4000), [900, 1503, 2206, 2909])
+    time = np.datetime64("2026-01-01", "s") + hours * np.timedelta64(1, "h")
+    labels = 50 + 8 * np.sin(hours * 2 * np.pi / 24) + np.cumsum(generator.normal(size=len(hours)))
+    panel = Panel.from_arrays(generator.normal(size=(len(hours), 2)), labels, time=time)
+    for calendar in ((), ("day",)):
+        pipeline = FeaturePipeline.fit(
+            panel, None, scale="standard", fill="forward", linear=True, calendar=calendar
+        )
+        assert pipeline.linear is not None
+        form = replace(pipeline.linear, of_inputs=np.zeros((5, 2 + 4 * len(calendar))), ridge=1e-8)
+        part = replace(pipeline, linear=form).refitted(panel, "standard").linear
+        assert part is not None
+        assert np.abs(part.of_inputs[1:, :2]).min() > 0  # the others are looked back on
+        assert np.abs(part.of_inputs[1:, 2:]).max(initial=0.0) == 0
+        later = np.datetime64("2026-09-01", "s") + np.array([0, 1, 2, 3, 9]) * np.timedelta64(1, "h")
+        steady = Panel.from_arrays(np.zeros((5, 2)), np.full(5, 50.0), time=later)
+        predicted = replace(pipeline, linear=part)(steady).linear_predictions
+        assert np.abs(predicted[1:] - 50).max() < 12  # the first one has no label before it

@@ -4,6 +4,7 @@ All candidates share one matrix of moments of the training rows and one of the v
 a candidate costs one small solve, whatever the number of rows.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 from typing import NamedTuple
@@ -30,7 +31,7 @@ _SEASONED = 0.5  # of the rows must have a season behind them, for seasons to be
 _ROWS_AT_ONCE = 8192
 
 
-def fit_linear(training: Panel, validation: Panel | None) -> LinearPart:
+def fit_linear(training: Panel, validation: Panel | None, *, of_clock: Sequence[str] = ()) -> LinearPart:
     """Fit every candidate on training rows and keep the best on validation rows.
 
     Parameters
@@ -38,8 +39,10 @@ def fit_linear(training: Panel, validation: Panel | None) -> LinearPart:
     training, validation : Panel, Panel or None
         Panels with no missing inputs; labels may be missing. Without validation rows the default
         candidate is taken.
+    of_clock : sequence of str, default=()
+        Inputs that follow from the time of a row: their past ones are not looked back on.
     """
-    layout = _Layout.of(training)
+    layout = _Layout.of(training, of_clock)
     later = None
     if validation is not None:
         rows = _Rows.of(validation, after=training)
@@ -72,9 +75,9 @@ def fit_linear(training: Panel, validation: Panel | None) -> LinearPart:
     return _with_bounds(replace(layout.part(form, weights, constant), ridge=ridge), *seen)
 
 
-def refit_linear(part: LinearPart, training: Panel) -> LinearPart:
+def refit_linear(part: LinearPart, training: Panel, *, of_clock: Sequence[str] = ()) -> LinearPart:
     """Fit the same form to other rows."""
-    layout = _Layout.of(training).with_periods(part.form.periods)
+    layout = _Layout.of(training, of_clock).with_periods(part.form.periods)
     _, weights, constant = _moments(_Rows.of(training), layout).solve(
         layout.largest.columns(part.form), part.ridge
     )
@@ -99,11 +102,12 @@ class _Layout:
     low: float
     high: float
     input_means: DoubleArray
+    by_clock: BoolArray  # (D,): inputs that follow from the time of a row
     input_lags: tuple[int, ...]
     periods: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, training: Panel) -> "_Layout":
+    def of(cls, training: Panel, of_clock: Sequence[str] = ()) -> "_Layout":
         size = training.n_inputs
         parts = [one.panel for one in chunks(training)]
         known = sum(int(np.count_nonzero(~np.isnan(one.target))) for one in parts)
@@ -114,6 +118,7 @@ class _Layout:
             low=float(np.fmin.reduce(training.target)),
             high=float(np.fmax.reduce(training.target)),
             input_means=training.inputs.mean(axis=0, dtype=np.float64),
+            by_clock=np.isin(np.array(training.input_names, dtype=object), np.array(of_clock, dtype=object)),
             input_lags=lags if size else (-1,),
         )
 
@@ -140,7 +145,9 @@ class _Layout:
         """Moments of no rows yet.
 
         Levels are taken from their means, so that moments are exact in double precision; a deviation that
-        may be rounding, from the size of what a column is made of, is none.
+        may be rounding, from the size of what a column is made of, is none. Nor is one of what the clock
+        said in past rows: at even steps it is what it says now, turned, so that nothing but the few rows
+        after a gap would tell their coefficients, and what these are at another gap is anybody's guess.
         """
         form = self.largest
         labels = 1 + form.changes + SEASONAL * len(form.periods)
@@ -149,7 +156,9 @@ class _Layout:
         if form.width > labels:
             origin[labels : labels + self.n_inputs] = self.input_means
             size[labels:] = np.tile(np.abs(self.input_means), form.input_lags + 1)
-        return Moments(origin, 1e-12 * size)
+        negligible = 1e-12 * size
+        negligible[labels + self.n_inputs :][np.tile(self.by_clock, max(form.input_lags, 0))] = np.inf
+        return Moments(origin, negligible)
 
     def part(self, form: Form, weights: DoubleArray, constant: float) -> LinearPart:
         """Make a linear part of a solution: coefficients of past inputs as they come, not of differences."""

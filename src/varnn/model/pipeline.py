@@ -103,7 +103,7 @@ class FeaturePipeline:
         )
         if linear:
             later = None if validation is None else pipeline._filled(validation)
-            part = fit_linear(pipeline._filled(training), later)
+            part = fit_linear(pipeline._filled(training), later, of_clock=calendar_names(calendar))
             seen = [training] if validation is None else [training, validation]
             pipeline = pipeline._with(part, LabelFilter.fit(*seen))
         return pipeline._scaled(training, scale)
@@ -112,7 +112,8 @@ class FeaturePipeline:
         """Learn anew from other rows, in the form that was chosen before."""
         pipeline = replace(self, initial_inputs=Scaling.fit(training, scale).initial_inputs)
         if self.linear is not None:
-            part = refit_linear(self.linear, pipeline._filled(training))
+            clock = calendar_names(self.calendar)
+            part = refit_linear(self.linear, pipeline._filled(training), of_clock=clock)
             pipeline = pipeline._with(part, LabelFilter.fit(training))
         return pipeline._scaled(training, scale)
 
