@@ -45,7 +45,7 @@ def test_the_rise_is_what_theory_says(series: int) -> None:
     assert found.rise == pytest.approx(found.rolled_mse.mean(axis=1) / found.mse - 1)
     assert found.rise[2] == 0 and found.spread[2] == 0 and (found.spread[:2] > 0).all()
     assert found.chance[2] < 1e-9 and (found.rise[:2] > 5 * found.chance[:2]).all()
-    assert len(model.seen) == 1 + 8 * 3
+    assert len(model.seen) == 2 + 8 * 3
 
 
 def test_an_input_is_rolled_within_its_series_and_the_others_stay() -> None:
@@ -59,8 +59,8 @@ def test_an_input_is_rolled_within_its_series_and_the_others_stay() -> None:
             return super().predict(panel)
 
     importance(Copying([1.0, 1.0, 1.0], []), panel, repeats=2, on_step=lambda *step: steps.append(step))
-    assert steps == [(one, 7) for one in range(1, 8)]
-    for index, inputs in enumerate(copies[1:]):
+    assert steps == [(one, 8) for one in range(1, 9)]
+    for index, inputs in enumerate(copies[2:]):
         rolled = index // 2
         for column in range(3):
             for part in (slice(0, 100), slice(100, 200), slice(200, 300)):
@@ -92,6 +92,13 @@ def test_categories_of_a_column_are_rolled_together() -> None:
     model = VARNNRegressor(epochs=1, hidden_size=4, ensemble=1).fit(panel.between(0, 300))
     found = importance(model, panel.between(300, 400), repeats=2)
     assert found.names == ("sky",) and found.rise[0] > 1
+
+
+def test_a_model_that_makes_use_of_no_input_is_asked_twice_only() -> None:
+    panel, _ = white(200)
+    blind = Linear([0.0, 0.0, 0.0], [])
+    found = importance(blind, panel, repeats=5)
+    assert len(blind.seen) == 2 and (found.ratios == 1).all() and (found.chance < 1e-9).all()
 
 
 def test_copies_are_rolled_together() -> None:

@@ -173,7 +173,7 @@ def importance(
             f"{int(scored.sum())}. Give more rows."
         )
     columns = _columns(panel)
-    total, done = 1 + repeats * len(columns), 0
+    total, done = 2 + repeats * len(columns), 0
     edges = np.linspace(0, int(scored.sum()), _BLOCKS, endpoint=False).astype(np.int64)
 
     def errors(rolled: Panel) -> DoubleArray:
@@ -188,9 +188,13 @@ def importance(
         return np.asarray(found)
 
     base, generator = errors(panel), np.random.default_rng(seed)
-    blocks = np.empty((len(columns), repeats, len(edges)))
+    blocks = np.tile(base, (len(columns), repeats, 1))
     inputs = panel.inputs.copy()  # one copy for all: each input is rolled in it, and put back
-    for index, which in enumerate(columns.values()):
+    for which in columns.values():
+        inputs[:, which] = _rolled(panel, panel.inputs[:, which], generator)
+    makes_use = not np.array_equal(errors(replace(panel, inputs=inputs)), base)  # of any at all
+    inputs[:] = panel.inputs
+    for index, which in enumerate(columns.values() if makes_use else ()):
         for repeat in range(repeats):
             inputs[:, which] = _rolled(panel, panel.inputs[:, which], generator)
             blocks[index, repeat] = errors(replace(panel, inputs=inputs))
