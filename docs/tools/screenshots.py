@@ -40,10 +40,19 @@ def demonstration(report: Path) -> None:
     )
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print("$ varnn demo", style="bold")
-    console.print(Text.from_ansi(shown.stdout))
+    *before, last = left_on_screen(shown.stderr)
+    console.print(Text.from_ansi("\n".join([*before, shown.stdout.rstrip("\n"), last])))
     svg = console.export_svg(title="varnn demo")
     # The fonts would be asked of another host: the reader's own will do.
     save("terminal.svg", re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL).encode())
+
+
+def left_on_screen(text: str) -> list[str]:
+    """Give the lines that a bar and the words around it leave: what was drawn over is gone."""
+    lines = text.splitlines()
+    over = [later.startswith("\x1b[2K") for later in lines[1:]] + [False]  # a bar clears its line first
+    kept = [line for line, gone in zip(lines, over, strict=True) if not gone]
+    return [re.sub(r"\x1b\[[?0-9;]*[A-Zhl]", "", line) for line in kept if "note:" not in line]
 
 
 def browser(report: Path) -> None:

@@ -55,8 +55,8 @@ def training_bar(
 
         yield on_epoch
         if stop is None or not stop.is_set():
-            spent = f"took {in_words(remaining.elapsed())}"
-            progress.update(task, description=title, total=1.0, completed=1.0, left=spent, note="")
+            said = f"{title} took {in_words(remaining.elapsed())}"
+            progress.update(task, description=said, total=1.0, completed=1.0, left="done", note="")
 
 
 class Fits:
@@ -80,7 +80,8 @@ class Fits:
     def _tell(self, note: str) -> None:
         done = len(self._left.seconds)
         if done == self._count:
-            self._show(f"{done} fits", done, f"took {in_words(self._left.shown.elapsed())}", "")
+            spent = in_words(self._left.shown.elapsed())
+            self._show(f"{done} {'fit' if done == 1 else 'fits'} took {spent}", done, "done", "")
         else:
             self._show(f"{done} of {self._count}, fitting {self._left.next}", done, self._left, note)
 
