@@ -21,9 +21,9 @@ Results go to standard output, messages and progress bars to standard error. Exi
 use or bad data, with one line that says what to do; 1 is a bug, with its traceback, or a figure that
 `varnn reproduce --check` did not find again. `NO_COLOR=1` turns colours off, and a pipe gets none anyway.
 
-Every command takes `--quiet` (results and errors only) and `--verbose` (also what was read, chosen and written, and how long it
-took), before its name or after it. From Python the same words are log records of `varnn` at INFO:
-`logging.basicConfig(level=logging.INFO)` shows them.
+Every command takes `--quiet` (results and errors only) and `--verbose` (also what was read, chosen and
+written, and how long it took), before its name or after it. From Python the same words are log records of
+`varnn` at INFO: `logging.basicConfig(level=logging.INFO)` shows them.
 """
 
 
