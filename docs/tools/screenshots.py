@@ -70,7 +70,10 @@ def browser(report: Path) -> None:
         for name, scheme, width in views:
             page = chromium.new_page(viewport={"width": width, "height": 1200}, color_scheme=scheme)
             page.goto(report.as_uri())
-            page.wait_for_timeout(500)  # charts are drawn by now
+            # A function, not an expression: the page's policy lets nobody evaluate text.
+            page.wait_for_function(
+                "() => [...document.querySelectorAll('.chart')].every(one => one.matches('.live'))"
+            )
             save(name, in_few_colours(page.screenshot()))
             page.close()
         chromium.close()

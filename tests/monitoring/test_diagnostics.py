@@ -19,8 +19,7 @@ from varnn.monitoring.correlation import autocorrelation, cross_correlation, lju
 from varnn.monitoring.diagnostics import Diagnosis, PredictionTrace, diagnose, diagnose_trace
 from varnn.monitoring.event import Event
 from varnn.monitoring.monitor import detect
-from varnn.report import diagnostic_figures, over_time
-from varnn.report.chart import Mark
+from varnn.report import diagnostic_figures
 from varnn.report.figures import to_svg
 
 LAGS = np.arange(1, 25)
@@ -380,25 +379,6 @@ def test_figures_show_what_was_measured_in_the_colour_of_the_page() -> None:
         svg = to_svg(figure, name)
         assert "prefers-color-scheme:dark" in to_svg(figure, name, alone=True)
         assert svg.startswith("<svg ") and "currentColor" in svg and "#010203" not in svg
-
-
-def test_a_zoom_shows_its_rows_twice_and_cuts_off_what_would_press_them_flat() -> None:
-    places = np.datetime64("2026-01-01T00") + np.arange(3000)
-    truth = coloured(0, 3000)
-    wide = (truth - 1e4, truth + 1e4)
-    changes = {"level shift": 520, "variance change": 9}
-    marks = [Mark(kind, places[row - 9], places[row]) for kind, row in changes.items()]
-    figure = over_time.predictions(
-        places, truth, {"a": truth + 1, "b": truth}, band=wide, marks=marks, unit="kWh", zoom=slice(500, 600)
-    )
-    above, below = figure.axes
-    assert np.size(above.lines[0].get_xdata()) <= 2002  # drawn thinly, with its extremes and ends
-    assert max(np.asarray(above.lines[0].get_ydata())) == truth.max()
-    assert np.size(below.lines[0].get_xdata()) == 100
-    assert np.ptp(below.get_ylim()) < 20
-    names = [text.get_text() for text in below.get_legend().get_texts()]  # type: ignore[union-attr]  # it is there
-    assert names == ["90 % interval", "truth", "a", "b", "level shift"]
-    assert "<svg" in to_svg(figure, "two views")
 
 
 def test_figures_say_what_they_lack() -> None:

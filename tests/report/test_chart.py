@@ -224,6 +224,10 @@ def test_dates_are_written_as_briefly_as_can_be(first: str, last: str, labels: l
     assert all(ends[0] <= place <= ends[1] for place, _ in found) and len(found) <= 8
 
 
+def test_zero_has_no_sign() -> None:
+    assert (0.0, "0") in number_ticks(-0.4, 9.0) and "−0" not in dict(number_ticks(-0.4, 9.0)).values()
+
+
 @pytest.mark.parametrize("ends", [(0.0, 1e-8), (-3e7, 8e7), (0.0, 0.0), (float("nan"), 1.0), (99.0, 101.0)])
 def test_numbers_of_an_axis_are_few_and_inside(ends: tuple[float, float]) -> None:
     found = number_ticks(*ends)

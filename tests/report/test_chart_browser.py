@@ -321,6 +321,25 @@ def test_no_peak_is_lost_in_an_overview(browser: Any, tmp_path: Path) -> None:
     tab.close()
 
 
+def test_no_large_error_is_lost_in_an_overview(browser: Any, tmp_path: Path) -> None:
+    """Neither truth nor prediction is extreme where they differ most."""
+    truth = np.tile([0.0, 100.0], 30_000)
+    said = truth.copy()
+    said[31_235] = 40.0
+    report = Report("An error", "", "")
+    rows = ChartSeries(places=np.arange(60_000), truth=truth, lines={"model": said})
+    report.add_chart("Chart", TimeChart([rows], errors=True), "One error.")
+    report.write(tmp_path / "page.html")
+    tab = opened(browser, tmp_path / "page.html")
+    box = tab.locator(".u-over").first.bounding_box()
+    near = set()
+    for shift in np.arange(-7, 7, 0.5):
+        tab.mouse.move(box["x"] + box["width"] * 31_235 / 59_999 + shift, box["y"] + 30)
+        near.add(tuple(tab.locator("figure.chart").evaluate(SHOWN)["values"]))
+    assert any(float(one[1]) == 40.0 for one in near), near
+    tab.close()
+
+
 def test_data_cannot_leave_their_element(browser: Any, tmp_path: Path) -> None:
     name = "</script><script>document.title = 'out'</script>"
     rows = [ChartSeries(places=np.arange(9), truth=np.arange(9.0), name=one) for one in (name, "b")]

@@ -28,7 +28,8 @@ def number_ticks(low: float, high: float, most: int = 5) -> list[tuple[float, st
     power = 10.0 ** np.floor(np.log10(wide / most))
     step = next(many * power for many in (1, 2, 5, 10, 20) if wide / (many * power) <= most + 0.5)
     first = np.ceil(low / step)
-    values = [float(step * number) for number in np.arange(first, np.floor(high / step) + 1)]
+    # Nothing added makes a plain zero of a negative one.
+    values = [float(step * number) + 0.0 for number in np.arange(first, np.floor(high / step) + 1)]
     digits = max(0, -int(np.floor(np.log10(step) + 1e-9)))
     large = max(abs(low), abs(high)) >= 1e6
     return [

@@ -16,7 +16,8 @@ from varnn.report.chart import ChartSeries, TimeChart, Values
 from varnn.report.thinning import thinned
 
 WIDTH, LEFT, RIGHT, FOOT = 900, 64, 12, 34  # of the drawing, in its own units
-SPANS = 200  # of an overview: a zigzag one can see through, not a wall
+SPANS = 120  # of an overview, where lines are faint, too: a zigzag one can see through, not a wall
+CLOSE_SPANS = 400  # of a view, which is there for its details
 
 
 class _Panel(NamedTuple):
@@ -47,14 +48,16 @@ def picture(chart: TimeChart, alt: str) -> str:
     view = next(iter(one.views.values()), None)
     for number, ends in enumerate([None, view] if view else [None]):
         height = 200 if number or not view else 120
-        part = _cut(one, ends)
+        rows = one if ends is None else _cut(one, ends)
+        part = _thin(rows, SPANS if ends is None else CLOSE_SPANS)
+        crowded = " crowded" if len(part.places) < len(rows.places) else ""
         panel = _panel(chart, part, top, height)
         if ends is None and view:
             parts.append(_shade(panel, view, "view"))
-        parts += _drawn(chart, part, panel)
+        parts += _drawn(chart, part, panel, crowded)
         top += height + FOOT
     if chart.errors and one.truth is not None and one.lines:
-        part = _thin(one)
+        part = _thin(one, SPANS)
         errors = np.asarray(part.truth, dtype=float) - next(iter(part.lines.values()))
         most = _usual(errors)
         panel = _panel(chart, part, top, 90)._replace(low=-most, high=most)
@@ -65,17 +68,17 @@ def picture(chart: TimeChart, alt: str) -> str:
     return f'{_keys(chart, one)}<svg {size} role="img" aria-label="{html.escape(alt)}">{drawing}</svg>'
 
 
-def _cut(one: ChartSeries, ends: tuple[Any, Any] | None) -> ChartSeries:
-    """The rows between two places, thinned where they are many."""
-    if ends is None:
-        return _thin(one)
+def _cut(one: ChartSeries, ends: tuple[Any, Any]) -> ChartSeries:
+    """The rows between two places."""
     first, last = np.searchsorted(one.places, ends[0]), np.searchsorted(one.places, ends[1], side="right")
-    return _thin(one.part(slice(int(first), int(last))) if last > first else one)
+    return one.part(slice(int(first), int(last))) if last > first else one
 
 
-def _thin(one: ChartSeries) -> ChartSeries:
+def _thin(one: ChartSeries, spans: int) -> ChartSeries:
     columns = list(one.named_values().values())[:2]  # truth, and the line that matters most
-    return one.part(thinned(columns, SPANS))
+    if one.truth is not None and one.lines:
+        columns.append(columns[0] - columns[1])  # the largest errors must not be lost, either
+    return one.part(thinned(columns, spans))
 
 
 def _panel(chart: TimeChart, one: ChartSeries, top: float, height: float) -> _Panel:
@@ -107,7 +110,7 @@ def _usual(errors: FloatArray) -> float:
     )
 
 
-def _drawn(chart: TimeChart, one: ChartSeries, panel: _Panel) -> Iterator[str]:
+def _drawn(chart: TimeChart, one: ChartSeries, panel: _Panel, crowded: str) -> Iterator[str]:
     """What a panel holds, from the bottom up: what is drawn last hides what is below, so truth comes last."""
     yield from _frame(chart, panel)
     for lower, upper in one.bands.values():
@@ -121,9 +124,9 @@ def _drawn(chart: TimeChart, one: ChartSeries, panel: _Panel) -> Iterator[str]:
             base = top
     else:
         for number, values in reversed(lines):
-            yield from _paths(panel, one.places, values, f"line-{number}")
+            yield from _paths(panel, one.places, values, f"line-{number}{crowded}")
     if one.truth is not None:
-        yield from _paths(panel, one.places, one.truth, "truth")
+        yield from _paths(panel, one.places, one.truth, f"truth{crowded}")
     for mark in one.marks:
         began, noticed = axis_numbers(np.array([mark.began, mark.noticed]))
         if panel.first <= noticed <= panel.last:

@@ -1,4 +1,4 @@
-"""What a model did over time -> still figures: predictions, experts and memory, with changes marked.
+"""What a model did over time -> still figures: experts and memory, with changes marked.
 
 Places along the time axis are row numbers or times, whichever the rows have. Pages have charts instead
 (`chart.py`), which readers zoom; these are for documents and notebooks.
@@ -6,7 +6,7 @@ Places along the time axis are row numbers or times, whichever the rows have. Pa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,6 @@ import numpy.typing as npt
 from varnn.report import figures
 from varnn.report.chart import Mark
 from varnn.report.figures import COLOURS, INK, Values
-from varnn.report.thinning import thinned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,75 +40,6 @@ _MARKS = {
     "variance change": (COLOURS[3], "--"),
     "coverage lost": (COLOURS[4], "-."),
 }
-
-
-def predictions(
-    places: Values,
-    truth: Values,
-    predicted: Mapping[str, Values],
-    *,
-    band: tuple[Values, Values] | None = None,
-    marks: Sequence[Mark] = (),
-    unit: str = "",
-    zoom: slice | None = None,
-) -> Figure:
-    """Draw truth and predictions over the same rows, and the changes among them.
-
-    Parameters
-    ----------
-    places : Values
-        Where each row stands: its number or its time.
-    truth, predicted : Values, dict
-        Labels, and predictions by the name of the model.
-    band : tuple or None, default=None
-        Bounds of the first model's 90 % intervals.
-    marks : sequence of Mark, default=()
-        Changes to mark.
-    unit : str, default=""
-        Name of the target.
-    zoom : slice or None, default=None
-        Rows to draw again, larger: all rows are then drawn above, and these below.
-    """
-    if zoom is None:
-        figure, (axes,) = figures.new_figure()
-        _draw_predictions(axes, places, truth, predicted, band)
-    else:
-        figure, (above, axes) = figures.new_figure(height=5.2, panels=2, columns=1)
-        first = dict(list(predicted.items())[:1])
-        kept = thinned([truth], OVERVIEW)
-        _draw_predictions(above, places[kept], truth[kept], {name: one[kept] for name, one in first.items()})
-        above.axvspan(places[zoom][0], places[zoom][-1], color=COLOURS[6], alpha=0.3, linewidth=0)
-        mark(above, marks)
-        name_axes(above, places, unit)
-        figures.legend_above(above)
-        close = {name: one[zoom] for name, one in predicted.items()}
-        bounds = None if band is None else (band[0][zoom], band[1][zoom])
-        places = places[zoom]
-        marks = [one for one in marks if places[0] <= one.noticed <= places[-1]]
-        _draw_predictions(axes, places, truth[zoom], close, bounds)
-        # A few very wide intervals would press everything else flat: they are cut off.
-        shown = np.concatenate([truth[zoom], *close.values()])
-        low, high = float(np.nanmin(shown)), float(np.nanmax(shown))
-        margin = 0.3 * (high - low) or 1.0
-        axes.set_ylim(low - margin, high + margin)
-    mark(axes, marks)
-    name_axes(axes, places, unit)
-    figures.legend_above(axes)
-    return figure
-
-
-def _draw_predictions(
-    axes: Axes,
-    places: Values,
-    truth: Values,
-    predicted: Mapping[str, Values],
-    band: tuple[Values, Values] | None = None,
-) -> None:
-    if band is not None:
-        axes.fill_between(places, *band, color=COLOURS[0], alpha=0.22, linewidth=0, label="90 % interval")
-    axes.plot(places, truth, color=INK, linewidth=1.1, label="truth", alpha=0.75)
-    for (name, values), colour, dash in zip(predicted.items(), COLOURS, ("-", "--", "-."), strict=False):
-        axes.plot(places, values, color=colour, linestyle=dash, linewidth=1.3, label=name)
 
 
 def name_axes(axes: Axes, places: Values, unit: str) -> None:

@@ -7,7 +7,8 @@ import { axisDates, plainTime } from './times.js';
 import { placeOf, thin } from './thin.js';
 
 const SHEET = 680; // pixels across paper
-const SPAN = 4; // pixels of an overview that share a span
+const SPAN = 6; // pixels of an overview that share a span
+const FAINT = 0.45; // lines of an overview, which would be a wall else, and hide each other
 const ERRORS_HEIGHT = 124;
 const BY_KEYS = 'Keys: ← → + − 0, shift ← → row by row.';
 const BY_MOUSE = `Drag to zoom, shift and drag to pan, double click for all; once clicked, the wheel zooms. ${BY_KEYS}`;
@@ -203,7 +204,8 @@ export class Timeline {
     const drawn = this.lines.filter((line) => !this.hidden.has(line.name)).map((line) => line.values);
     const leading = [...(this.truth && !this.hidden.has('truth') ? [this.truth] : []), ...drawn].slice(0, 2);
     const fallback = leading.length ? leading : [this.truth ?? this.lines[0]?.values ?? this.bands[0].lower];
-    this.rows = thin(fallback, ...ends, Math.max(Math.floor(this.wide / SPAN), 20));
+    // The largest errors must not be lost, either.
+    this.rows = thin(this.missed ? [...fallback, this.missed] : fallback, ...ends, Math.max(Math.floor(this.wide / SPAN), 20));
     const within = this.rows.filter((row) => row >= inside[0] && row <= inside[1]);
     const bounds = this.bands.filter((band) => !this.hidden.has(band.name)).flatMap((band) => [band.lower, band.upper]);
     this.heights = this.stacked ? [0, 1] : valueRange([...(leading.length ? [leading[0]] : []), ...drawn, ...bounds], within);
@@ -227,7 +229,9 @@ export class Timeline {
       const most = Math.min(sizes.reduce((one, two) => Math.max(one, two), 0) * 1.08, 8 * usual) || 1;
       this.reach = [-most, most];
     }
+    const crowded = this.rows.length < ends[1] - ends[0] + 1 && !this.stacked;
     this.plots.forEach((plot, at) => plot.batch(() => {
+      for (const line of plot.series) line.alpha = crowded ? FAINT : 1;
       plot.setData(data[at], false);
       plot.setScale('x', { min, max });
     }));
@@ -249,6 +253,7 @@ export class Timeline {
     pen.lineWidth = ratio;
     pen.font = `${11 * ratio}px system-ui, sans-serif`;
     pen.textBaseline = 'top';
+    pen.textAlign = 'left'; // the axes left another
     let free = -Infinity; // labels never lie on each other
     for (const mark of this.#marked()) {
       const [began, x] = [mark.began, mark.noticed].map((one) => Math.round(plot.valToPos(one, 'x', true)));
