@@ -101,10 +101,10 @@ REFUSED = [
     ),
     Bad(
         "newest-first",
-        "All rows run from the latest to the earliest: sort=True (--sort)",
+        "All rows run from the latest to the earliest: --sort puts",
         ("--sort",),
     ),
-    Bad("shuffled", "32 of 59 steps do not go forward: sort=True (--sort)", ("--sort",)),
+    Bad("shuffled", "32 of 59 steps do not go forward: --sort", ("--sort",)),
     Bad("duplicates", "line 8 repeats 2024-03-25T05:00:00", ("--duplicates", "first")),
     Bad(
         "numbered-stores",

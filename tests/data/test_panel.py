@@ -174,3 +174,12 @@ def test_grouping_keeps_rows_together_and_in_order(series: list[str]) -> None:
         assert rows.tolist() == [row for row, one in enumerate(series) if one == name]
     assert panel.in_caller_order(panel.target).tolist() == values.tolist()
     assert sorted(panel.ids, key=series.index) == list(panel.ids)
+
+
+def test_steps_that_only_count_the_rows_are_no_input_beside_a_time() -> None:
+    hours = pd.date_range("2026-01-01", periods=40, freq="h")
+    frame = pd.DataFrame({"date": hours, "time": np.arange(40), "heat": np.arange(40) % 5, "load": 1.0})
+    panel = Panel.from_frame(frame, target="load", time="date")
+    assert panel.input_names == ("heat",)
+    alone = Panel.from_frame(frame.drop(columns="date"), target="load")  # it may be the time, or a trend
+    assert alone.input_names == ("time", "heat")

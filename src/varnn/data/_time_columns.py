@@ -101,7 +101,7 @@ def _one(column: nw.Series[Any], name: str, form: str | None) -> RowTimes:
         if column.dtype.time_zone is None:
             return RowTimes(np.asarray(column.to_numpy()))
         column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        return RowTimes(np.asarray(column.to_numpy()), "UTC")
+        return RowTimes(np.asarray(column.to_numpy()), "UTC, brought from the zone they name")
     if column.dtype == nw.Date:
         return RowTimes(np.asarray(column.to_list(), dtype="datetime64[s]"))
     if column.dtype in (nw.Time, nw.Duration):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
 _COUNTER = re.compile(r"column \d+|Unnamed: \d+|no\.?|idx|index|row|row_?(id|num|number)|instant|#", re.I)
+_STEPS = re.compile(r"t|time|step|time_?step", re.I)  # which may count rows beside a column with their times
 Columns = dict[str, nw.Series[Any]]
 
 
@@ -274,7 +275,8 @@ def _inputs(
     if empty:
         notes.append(Note(f"nothing is in column {', '.join(map(repr, empty[:5]))}, which is left out"))
     free = [one for one in free if one not in empty]
-    counters = [one for one in free if _counts_rows(table[one], one)]
+    named = [_COUNTER] if reading.time is None else [_COUNTER, _STEPS]
+    counters = [one for one in free if _counts_rows(table[one], one, named)]
     other = [one for one in free if not is_numeric(table[one], missing)]
     if counters:
         notes.append(Note(f"column {counters[0]!r} only counts the rows and is left out"))
@@ -282,9 +284,13 @@ def _inputs(
     return [one for one in free if one not in {*counters, *other}], words, [*empty, *counters, *left]
 
 
-def _counts_rows(column: nw.Series[Any], name: str) -> bool:
+def _counts_rows(column: nw.Series[Any], name: str, named: Sequence[re.Pattern[str]]) -> bool:
     """Tell whether a column holds row numbers by its name, or the lack of one, and counts the rows indeed."""
-    if not _COUNTER.fullmatch(name.strip()) or not column.dtype.is_integer() or column.null_count():
+    if (
+        not any(one.fullmatch(name.strip()) for one in named)
+        or not column.dtype.is_integer()
+        or column.null_count()
+    ):
         return False
     numbers = np.asarray(column.to_numpy())
     return bool((np.diff(numbers) == 1).all())
