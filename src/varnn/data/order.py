@@ -115,8 +115,10 @@ def refuse_unordered(
     series = ids[int(np.searchsorted(starts, row, side="right")) - 1]
     within = f"in series {series!r}, " if len(ids) > 1 else ""
     kind = "repeats" if again[0] else "goes back to"
-    what = f"the time must increase within each series; {within}{{where}} {kind} {time[row]} after "
-        f"{time[row - 1]}."
+    what = (
+        f"the time must increase within each series; {within}{{where}} {kind} {time[row]} "
+        f"after {time[row - 1]}."
+    )
     named = candidates or ", or, if these are several series, name their column: `series` (--series)"
     message = f"{what} {_cause(time, starts, rows, again, named)}"
     raise RowError(message, row=int(order[row]))
