@@ -19,7 +19,7 @@ from varnn.monitoring.correlation import autocorrelation, cross_correlation, lju
 from varnn.monitoring.diagnostics import Diagnosis, PredictionTrace, diagnose, diagnose_trace
 from varnn.monitoring.event import Event
 from varnn.monitoring.monitor import detect
-from varnn.report import diagnostic_figures
+from varnn.report import diagnostic_figures, over_time
 from varnn.report.figures import to_svg
 
 LAGS = np.arange(1, 25)
@@ -379,6 +379,13 @@ def test_figures_show_what_was_measured_in_the_colour_of_the_page() -> None:
         svg = to_svg(figure, name)
         assert "prefers-color-scheme:dark" in to_svg(figure, name, alone=True)
         assert svg.startswith("<svg ") and "currentColor" in svg and "#010203" not in svg
+
+
+def test_a_map_of_the_memory_leaves_out_units_that_stand_still() -> None:
+    states = np.column_stack([coloured(0, 300), np.zeros(300), np.ones(300), coloured(1, 300)])
+    figure = over_time.memory(np.arange(300), states)
+    assert figure.axes[0].get_ylabel() == "memory units that move\n(2 of 4)"
+    assert over_time.memory(np.arange(9), np.zeros((9, 3))).axes[0].get_ylabel().endswith("(3 of 3)")
 
 
 def test_figures_say_what_they_lack() -> None:

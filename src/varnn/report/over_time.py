@@ -58,9 +58,14 @@ def name_axes(axes: Axes, places: Values, unit: str) -> None:
 
 
 def memory(places: Values, states: Values, *, marks: Sequence[Mark] = ()) -> Figure:
-    """Draw the residual memory as a heat map: one line per unit, most active on top."""
+    """Draw the residual memory as a heat map: one line per unit, most active on top.
+
+    Units that stand still are left out, or most of the map would be one colour; the axis says how many move.
+    """
     figure, (axes,) = figures.new_figure()
-    order = np.argsort(states.std(axis=0))
+    moves = states.std(axis=0)
+    order = np.argsort(moves)
+    order = order[moves[order] > 0.05 * moves.max()] if moves.max() > 0 else order
     axes.xaxis.update_units(places)  # type: ignore[no-untyped-call]  # an image is placed by plain numbers
     first, last = axes.convert_xunits(places[[0, -1]])  # type: ignore[no-untyped-call]  # as above
     image = axes.imshow(
@@ -69,11 +74,12 @@ def memory(places: Values, states: Values, *, marks: Sequence[Mark] = ()) -> Fig
         origin="lower",
         cmap="magma",
         interpolation="nearest",
-        extent=(float(first), float(last), 0.0, float(states.shape[1])),
+        extent=(float(first), float(last), 0.0, float(len(order))),
     )
     for one in marks:
         axes.axvline(one.noticed, color="#ffffff", linestyle=":", linewidth=1.4)
-    name_axes(axes, places, "memory unit")
+    name_axes(axes, places, f"memory units that move\n({len(order)} of {states.shape[1]})")
+    axes.set_yticks([])
     bar = figure.colorbar(image, ax=axes, pad=0.01)
     bar.set_label("state", color=INK)
     bar.ax.tick_params(colors=INK, labelsize=8)
