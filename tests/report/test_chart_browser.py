@@ -291,7 +291,12 @@ def test_paper_has_the_still_picture_or_what_the_reader_chose(browser: Any, samp
     dark = chart.evaluate(PIXELS)
     tab.emulate_media(media="print", color_scheme="dark")
     assert chart.locator("canvas").first.is_visible() and not chart.locator(".still svg").is_visible()
+    assert (
+        chart.locator(".on-paper").inner_text().strip() == "north:"
+        and not chart.locator("select").is_visible()
+    )
     tab.emulate_media(media="screen", color_scheme="dark")
+    assert not chart.locator(".on-paper").is_visible()
     tab.evaluate("window.inks = []; addEventListener('beforeprint', () => setTimeout(() => 0))")
     tab.evaluate(
         "addEventListener('beforeprint', () => inks.push("

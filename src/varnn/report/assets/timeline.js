@@ -317,8 +317,9 @@ export class Timeline {
       ...this.bands.map((band) => key(band.name, null, 'band', (row) => `${this.#value(band.lower[row])} to ${this.#value(band.upper[row])}`)),
     ];
     this.event = h('span', { class: 'event' });
+    const picked = this.series.length > 1 && h('span', { class: 'on-paper' }, `${this.shown.name}: `); // where there is no picker
     this.readout.classList.toggle('marked', this.shown.marks.length > 0); // room for their names, so that nothing jumps
-    this.readout.replaceChildren(h('span', {}, this.unit ? `${this.unit}, ` : '', this.when), ...keys, this.event);
+    this.readout.replaceChildren(h('span', {}, picked, this.unit ? `${this.unit}, ` : '', this.when), ...keys, this.event);
   }
 
   #toggle(name, button) {
