@@ -86,6 +86,7 @@ def test_a_draw_is_called_one_and_a_lone_model_is_set_against_nobody() -> None:
     said = comparison_page.in_words(evaluation.compare(panel, twins, seeds=1))
     assert "0.0% above that of other, the second best" in said
     assert "p = 1, paired bootstrap p = 1: chance may explain it" in said
+    assert " has the lowest error, but no clear lead: RMSE " in said and "is best" not in said
     alone = comparison_page.in_words(evaluation.compare(panel, ["arx-lr"], seeds=1))
     assert alone.startswith("arx-lr: RMSE ") and "It is the only model here, so none is best" in alone
     assert "squared error" not in alone

@@ -57,7 +57,6 @@ def in_words(comparison: Comparison) -> str:
     skill = np.mean([score.skill for score in comparison.of(names[0])])
     error = figure(np.mean(rows[0]["rmse_by_seed"]))
     figures = f"RMSE {error}, skill over persistence {percent(float(skill))}."
-    said = f"{names[0]} is best: {figures}"
     theirs = [name for name in names if name in baselines.NAMES]
     ours = [name for name in names if name not in theirs]
     if ours and theirs:
@@ -66,7 +65,10 @@ def in_words(comparison: Comparison) -> str:
         first, second, role = names[0], names[1], ", the second best"
     else:
         return f"{names[0]}: {figures} It is the only model here, so none is best: set others beside it."
-    return f"{said} {_difference_in_words(comparison.difference(first, second), first, second + role)}"
+    found = comparison.difference(first, second)
+    by_chance = found.low * found.high <= 0 and found.p >= 0.05
+    said = "has the lowest error, but no clear lead" if by_chance else "is best"
+    return f"{names[0]} {said}: {figures} {_difference_in_words(found, first, second + role)}"
 
 
 def page(
@@ -215,8 +217,7 @@ def _line(comparison: Comparison, row: dict[str, Any], best: str) -> dict[str, s
         "vs best": "" if found is None else change(found.change),
         "p (DM)": "" if found is None else _p(found.p),
         "p (boot)": "" if found is None else _p(found.p_bootstrap),
-        "scaled MSE": figure(row["scaled_mse"], 3)
-        + (f" ± {figure(row['spread'], 1)}" if several_seeds else ""),
+        "scaled MSE": f"{row['scaled_mse']:.3g}" + (f" ± {row['spread']:.1g}" if several_seeds else ""),
         "fit": f"{row['seconds']:.1f} s",
     }
 
