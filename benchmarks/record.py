@@ -88,7 +88,7 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str
     Examples
     --------
     >>> markdown_table(["who", "s"], [["we", "1.5"]])
-    '| who | s |\\n| --- | ---: |\\n| we | 1.5 |\\n'
+    '| who | s |\n| --- | ---: |\n| we | 1.5 |\n'
     """
     ruler = ["---", *["---:"] * (len(columns) - 1)]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in (columns, ruler, *rows))

@@ -71,7 +71,7 @@ def test_all_that_is_missing_is_said_at_once(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("missing")
 def test_what_several_ask_for_is_one_message_with_each_package_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("starlette", "uvicorn", "paho"):
+    for module in ("starlette", "uvicorn", "paho", "paho.mqtt", "paho.mqtt.client"):
         monkeypatch.setitem(sys.modules, module, None)
     service = [Need("starlette", "serve", "a service"), Need("uvicorn", "serve", "a service")]
     checks = [

@@ -55,7 +55,7 @@ def test_the_container_runs_our_command_as_nobody_special() -> None:
     words = json.loads(command)
     assert words[0] == "serve"
     read = understand(words)
-    assert (read["data"], read["host"]) == (Path(folder), "0.0.0.0")
+    assert (Path(read["data"]), read["host"]) == (Path(folder), "0.0.0.0")
     assert given("EXPOSE") == [str(read["port"])]
     assert f"--mode 700 {folder}" in given("RUN")[1]
 
