@@ -4,6 +4,7 @@ import numpy as np
 
 from varnn._types import DoubleArray
 from varnn.model.intervals import TAUS, CalibrationRows, HorizonBands, follow
+from varnn.model.intervals.few_errors import ENOUGH
 
 
 def normal_bands(horizon: int) -> HorizonBands:
@@ -62,3 +63,36 @@ def test_levels_that_are_not_followed_lie_between_those_that_are() -> None:
     np.testing.assert_array_equal(above[0][:, [0, 3]], np.hstack([low, high]))
     order = np.argsort(levels)
     assert (np.diff(above[..., order]) >= 0).all() and (np.diff(below[..., order]) <= 0).all()
+
+
+def test_bands_of_errors_with_one_sign_are_widened_to_both_sides() -> None:
+    """Forecasts were too low on all validation rows; then they are right, and outcomes lie on both sides."""
+    generator = np.random.default_rng(3)
+    learnt = CalibrationRows(np.ones((400, 1)), generator.uniform(1, 3, size=(400, 1)), np.array([0, 400]))
+    bands, levels = HorizonBands.fit(learnt), np.array([0.9])
+    outcomes = generator.normal(size=(2000, 1))
+    below, above = follow(bands, np.ones((2000, 1)), outcomes, np.array([0, 2000]), levels)
+    assert (below < 0).all()
+    assert above.max() < 3 * 3  # it was widened to five times 3, and held half of the outcomes still
+    held = (below[:, 0, 0] <= outcomes[:, 0]) & (outcomes[:, 0] <= above[:, 0, 0])
+    assert 0.85 < held[500:].mean() < 0.95
+
+
+def test_neighbouring_steps_have_bands_alike() -> None:
+    """Where errors hardly go with movements, steps one by one would choose by chance whether they do."""
+    generator = np.random.default_rng(1)
+    movement = generator.lognormal(sigma=0.5, size=400)
+    errors = np.cumsum(generator.normal(size=(400, 40)) * movement[:, None] ** 0.25, axis=1)
+    bands = HorizonBands.fit(CalibrationRows(movement[:, None], errors, np.array([0, 400])))
+    lower, upper = bands.reach(np.array([0.2]), np.array([0.9]))
+    widths = (upper - lower)[0, :, 0]
+    assert ENOUGH > 400 / 40  # some have enough errors of their own, some have not
+    assert np.max(np.maximum(widths[1:] / widths[:-1], widths[:-1] / widths[1:])[3:]) < 1.25
+
+
+def test_a_few_small_errors_do_not_make_bands_further_ahead_narrow() -> None:
+    errors = np.random.default_rng(0).normal(size=(60, 40))
+    errors[:, 20:] /= 10
+    bands = HorizonBands.fit(CalibrationRows(np.ones((60, 1)), errors, np.array([0, 60])))
+    spread = bands.quantiles[:, 9] - bands.quantiles[:, 2]
+    assert (spread[20:] > 0.8 * spread[19]).all()

@@ -41,18 +41,30 @@ def poorly_known(errors: DoubleArray) -> IntArray:
     return np.asarray(steps[few])
 
 
-def warn_of_few(errors: DoubleArray) -> None:
-    """Say where validation rows are too few to tell how far off forecasts are."""
+def few_in_words(errors: DoubleArray) -> str | None:
+    """Say where validation rows, with errors (N, H), are too few to tell how far off forecasts are.
+
+    Examples
+    --------
+    >>> few_in_words(np.ones((50, 4)))
+    "validation rows hold fewer than 20 separate errors of forecasts 3 to 4 rows ahead: their bands are ..."
+    """
     few = poorly_known(errors)
-    if len(few):
-        none = int(np.isnan(errors).all(axis=0).sum())
-        logger.warning(
-            "validation rows hold fewer than %d separate errors of forecasts %s rows ahead%s: their bands "
-            "are Student's t, and widen as the errors of a random walk do.",
-            ENOUGH,
-            f"{few[0]} to {few[-1]}" if len(few) > 1 else few[0],
-            f" (none at all of the last {none})" if none else "",
-        )
+    if not len(few):
+        return None
+    none = int(np.isnan(errors).all(axis=0).sum())
+    which = f"{few[0]} to {few[-1]}" if len(few) > 1 else f"{few[0]}"
+    return (
+        f"validation rows hold fewer than {ENOUGH} separate errors of forecasts {which} rows ahead"
+        + (f" (none at all of the last {none})" if none else "")
+        + ": their bands are Student's t, and widen as the errors of a random walk do"
+    )
+
+
+def warn_of_few(errors: DoubleArray) -> None:
+    """Log it where validation rows are too few to tell how far off forecasts are."""
+    if (said := few_in_words(errors)) is not None:
+        logger.warning("%s.", said)
 
 
 def size_of_errors(errors: DoubleArray, worth: float, grown: float | None) -> float:

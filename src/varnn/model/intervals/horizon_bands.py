@@ -1,12 +1,17 @@
 """Quantiles of forecast errors at each step, wider when labels move more: bands of forecasts.
 
 An error at step k is taken in units of (how much the label moved lately) ** p_k, where p_k is 0, 1/2
-or 1, whichever gives the sharper quantiles on validation rows. As outcomes come in, intervals that hold
-too few of them are widened and those that hold too many are narrowed, for each series, step and level
-apart: quantile tracking [1]_ of how often its reach an outcome is away, a form of adaptive conformal
-inference [2]_ ::
+or 1, whichever gives the sharper quantiles on validation rows, or the mean of these over the steps about as
+far ahead: one step alone may choose by chance, and neighbours would have bands unlike each other.
+
+As outcomes come in, intervals that hold too few of them are widened and those that hold too many are
+narrowed, for each series, step and level apart: quantile tracking [1]_ of how often its reach an outcome is
+away, a form of adaptive conformal inference [2]_ ::
 
     factor <- clip(factor + rate ([outcome outside] - (1 - level)), 1/2, 5)      once an outcome is known
+
+Where nearly all errors have one sign, a band still reaches a little to the other side: a reach of nothing
+stays nothing however much it is widened, and outcomes there would widen the far side alone, without end.
 
 Where validation rows tell little about a step, its quantiles are mixed with those of Student's t
 distribution; see `varnn.model.intervals.few_errors`.
@@ -36,6 +41,7 @@ from varnn.model.intervals.levels import LEVELS, TAUS
 
 POWERS = (0.0, 0.5, 1.0)
 _LEAST = 0.1  # of the usual movement: a label that stood still may move again
+_OTHER_SIDE = 0.2  # of the longer side, that a band reaches to the shorter at least
 _RATE = 0.05  # of widening and narrowing
 _NARROWEST, _WIDEST = 0.5, 5.0  # times as wide as on validation rows
 
@@ -86,24 +92,22 @@ class HorizonBands(Calibrator):
             )
         warn_of_few(errors)
         usual = float(movement.mean()) or 1.0
-        powers, quantiles, size = [], [], 0.0
-        for step, column in enumerate(errors.T, 1):
-            known = ~np.isnan(column)
-            own, worth = column[known], int(known.sum()) / step
+        worth = np.count_nonzero(~np.isnan(errors), axis=0) / np.arange(1, errors.shape[1] + 1)
+        powers = _powers(errors, movement / usual, worth)
+        quantiles, size = [], 0.0
+        for step, (column, power) in enumerate(zip(errors.T, powers, strict=True), 1):
+            known, count = ~np.isnan(column), float(worth[step - 1])
+            own, before = column[known], size
             grown = size * (step / max(1, step - 1)) ** 0.5
-            size = size_of_errors(own, worth, grown if step > 1 else None)
-            tried = []
-            for power in POWERS if worth >= ENOUGH else POWERS[:1]:
-                scale = _scales(movement[known], usual, power)
-                found = np.quantile(own / scale, TAUS) if len(own) else np.zeros(len(TAUS))
-                tried.append((_pinball(own, scale[:, None] * found), power, found))
-            _, power, found = min(tried, key=lambda one: one[0])
-            if worth < ENOUGH:
-                trust = worth / ENOUGH
-                found = trust * found + (1 - trust) * size * student_quantiles(max(FEWEST, worth))
-            powers.append(power)
+            size = size_of_errors(own, count, grown if step > 1 else None)
+            scale = _scales(movement[known], usual, power)
+            found = np.quantile(own / scale, TAUS) if len(own) else np.zeros(len(TAUS))
+            if count < ENOUGH:
+                # Nobody knows more of what is further ahead: a few errors that are small say nothing else.
+                size, trust = max(size, before), count / ENOUGH
+                found = trust * found + (1 - trust) * size * student_quantiles(max(FEWEST, count))
             quantiles.append(found)
-        return cls(usual=usual, powers=np.array(powers), quantiles=np.array(quantiles))
+        return cls(usual=usual, powers=powers, quantiles=np.array(quantiles))
 
     def tracker(self, n_series: int, levels: DoubleArray | None = None) -> "BandsTracker":
         """Begin with n series in step, and follow these levels; None follows `LEVELS`."""
@@ -132,8 +136,9 @@ class HorizonBands(Calibrator):
             np.stack([np.interp((1 + sign * levels) / 2, TAUS, one) for one in self.quantiles[steps]])
             for sign in (-1, 1)
         )
-        # An interval holds its forecast, whatever side past errors were on.
-        return np.minimum(scales * low, 0), np.maximum(scales * high, 0)
+        # An interval holds its forecast, whatever side past errors were on, and can be widened to both sides.
+        below, above = np.minimum(scales * low, 0), np.maximum(scales * high, 0)
+        return np.minimum(below, -_OTHER_SIDE * above), np.maximum(above, -_OTHER_SIDE * below)
 
 
 class BandsTracker(Tracker):
@@ -277,6 +282,27 @@ def _over(step: DoubleArray, reach: DoubleArray) -> DoubleArray:
 
 def _scales(movement: DoubleArray, usual: float, power: float | DoubleArray) -> DoubleArray:
     return np.asarray(np.maximum(movement / usual, _LEAST) ** power)
+
+
+def _powers(errors: DoubleArray, movement: DoubleArray, worth: DoubleArray) -> DoubleArray:
+    """Choose p of each step: errors (N, H), movements over the usual one (N,), separate errors (H,) -> (H,).
+
+    Of steps with enough errors it is the mean of what is best at each step half to twice as far ahead. Steps
+    of few errors take p of the last of these, less the fewer they are: how much a label moves today says
+    little about a day far ahead.
+    """
+    enough = int(np.count_nonzero(np.cumprod(worth >= ENOUGH)))
+    best = np.zeros(enough)
+    for step, column in enumerate(errors.T[:enough]):
+        known, losses = ~np.isnan(column), []
+        for power in POWERS:
+            scale = _scales(movement[known], 1.0, power)
+            found = np.quantile(column[known] / scale, TAUS)
+            losses.append(_pinball(column[known], scale[:, None] * found))
+        best[step] = POWERS[int(np.argmin(losses))]
+    powers = np.array([best[(step - 1) // 2 : 2 * step].mean() for step in range(1, enough + 1)])
+    last = powers[-1] if enough else 0.0
+    return np.concatenate([powers, last * np.minimum(worth[enough:] / ENOUGH, 1.0)])
 
 
 def _pinball(errors: DoubleArray, quantiles: DoubleArray) -> float:
