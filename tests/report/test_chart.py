@@ -15,6 +15,7 @@ from varnn import Panel
 from varnn.errors import DataError
 from varnn.report import inlined
 from varnn.report._axis_ticks import number_ticks, time_ticks
+from varnn.report._gaps import with_gaps
 from varnn.report._packing import packed
 from varnn.report._picture import picture
 from varnn.report.chart import ChartSeries, Mark, TimeChart, chart_places
@@ -234,6 +235,37 @@ def test_numbers_of_an_axis_are_few_and_inside(ends: tuple[float, float]) -> Non
     assert len(found) <= 6 and all(ends[0] <= value <= ends[1] for value, _ in found)
     assert len({label for _, label in found}) == len(found)
     assert bool(found) == (ends[1] > ends[0])
+
+
+@pytest.mark.parametrize("rows", [200, 5_000])
+def test_no_line_goes_across_a_day_without_rows(rows: int) -> None:
+    """Where all rows are drawn, and where they are thinned; on the page and in its still picture."""
+    hours = np.arange(rows) + np.where(np.arange(rows) >= rows // 2, 23, 0)
+    places = np.datetime64("2022-03-20T10", "h") + hours
+    truth = np.sin(np.arange(rows))
+    one = ChartSeries(places=places, truth=truth, lines={"m": truth}, bands={"b": (truth - 1, truth + 1)})
+    chart = with_gaps(TimeChart([one]))
+    (broken,) = chart.series
+    assert len(broken.places) == rows + 1 and np.isnan(broken.lines["m"]).sum() == 1
+    assert np.flatnonzero(np.isnan(np.asarray(broken.truth))).tolist() == [rows // 2]
+    drawn = re.findall(r'<path class="truth[^"]*" d="([^"]*)"', picture(chart, "rows"))
+    assert [path.count("M") for path in drawn] == [2]
+    few, left_out = packed(chart, 2_000)
+    assert (left_out > 0) == (rows > 1_000)
+    assert np.isnan(unpacked(few)[0]["truth"]).sum() == 1
+    page = Report("A stream", "", "")
+    page.add_chart("Over time", TimeChart([one]), "A day is missing.")
+    assert page.parts[0][1].count('class="truth') > 0 and f'"rows":{rows + 1}' in page.parts[0][1]
+
+
+def test_uneven_rows_and_weekends_are_no_gaps() -> None:
+    days = np.datetime64("2022-03-21") + np.arange(70)
+    uneven = np.datetime64("2022-03-21T00:00") + np.cumsum(
+        np.random.default_rng(0).pareto(1, 500) * 60
+    ).astype(int)
+    for places in (days[np.is_busday(days)], uneven, np.arange(70) ** 2):
+        chart = TimeChart([ChartSeries(places=places, truth=np.zeros(len(places)))])
+        assert len(with_gaps(chart).series[0].places) == len(places)
 
 
 def test_the_hardest_series_comes_first_with_its_own_marks() -> None:

@@ -281,6 +281,33 @@ def test_truth_lies_on_top(browser: Any, tmp_path: Path) -> None:
     tab.close()
 
 
+def test_no_line_goes_across_a_month_without_rows(browser: Any, tmp_path: Path) -> None:
+    """In an overview, whose rows are thinned; the gap is the middle tenth of the axis."""
+    hours = np.arange(5000) + np.where(np.arange(5000) >= 2500, 556, 0)
+    rows = ChartSeries(places=np.datetime64("2022-03-20T10", "h") + hours, truth=np.zeros(5000))
+    report = Report("A gap", "", "")
+    report.add_chart("Chart", TimeChart([rows]), "A month is missing.")
+    report.write(tmp_path / "page.html")
+    tab = opened(browser, tmp_path / "page.html", color_scheme="light")
+    inked = tab.evaluate(
+        """() => { const canvas = document.querySelector('canvas');
+        const { width, height } = canvas;
+        const { data } = canvas.getContext('2d').getImageData(0, 0, width, height);
+        const inked = (share) => {
+          const box = document.querySelector('.u-over');
+          const column = Math.round((box.offsetLeft + share * box.offsetWidth) * width / canvas.offsetWidth);
+          for (let row = 0; row < height - 60; row += 1) {
+            const at = 4 * (row * width + column);
+            if (data[at + 3] > 20 && data[at + 2] < 180) return true; // faint, but ink
+          }
+          return false;
+        };
+        return [0.3, 0.44, 0.48, 0.5, 0.52, 0.56, 0.7].map(inked); }"""
+    )
+    assert inked == [True, True, False, False, False, True, True]
+    tab.close()
+
+
 def test_paper_has_the_still_picture_or_what_the_reader_chose(browser: Any, sample: Path) -> None:
     tab = opened(browser, sample, color_scheme="dark")
     chart = tab.locator("figure.chart")

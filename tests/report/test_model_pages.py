@@ -139,6 +139,35 @@ def test_a_forecast_is_on_its_page(model: VARNNRegressor, panel: Panel) -> None:
         report.forecast_page(model, panel, forecast=found, levels=[0.9])
 
 
+def test_a_long_forecast_is_folded_and_says_what_its_bands_rest_on() -> None:
+    labels = np.cumsum(np.random.default_rng(0).normal(size=400))
+    rows = Panel.from_arrays(None, labels, time=HOURS[:400])
+    far = VARNNRegressor(epochs=1, hidden_size=4, ensemble=1, horizon=60).fit(rows)
+    page = report.forecast_page(far, rows)
+    table = dict(page.parts)["The forecast in figures"]
+    assert table.count("<tr>") == 62 and "<details><summary>12 more rows</summary>" in table
+    assert table.index(">48<") < table.index("<details>") < table.index(">49<")
+    said = "hold fewer than 20 separate errors of forecasts 4 to 60 rows ahead"
+    for one in (page, report.fit_page(far, rows, repeats=0)):
+        assert said in parts(one)["What the bands of forecasts rest on"]
+        assert said in parts(one)["The model and its limits"]
+    plain = report.forecast_page(far, rows, forecast=far.forecast(rows))
+    assert "What the bands of forecasts rest on" not in parts(plain)  # which has none
+
+
+def test_pages_say_why_a_monitor_names_another_row(model: VARNNRegressor) -> None:
+    rows = hourly(2, 400, seed=2)
+    target = rows.target.copy()
+    target[300:400] += 8 * np.random.default_rng(9).normal(size=100)
+    changed = replace(rows, target=target)
+    assert (
+        "A monitor tells as rows come" in parts(report.predict_page(model, changed))["Truth and predictions"]
+    )
+    said = parts(report.monitor_page(model, changed))
+    assert "look back" in said["What was noticed"] and "A monitor tells" not in said["Truth and predictions"]
+    assert "A monitor tells" not in parts(report.predict_page(model, rows))["Truth and predictions"]
+
+
 def test_a_monitor_tells_what_changed_and_when(model: VARNNRegressor) -> None:
     rows = hourly(2, 400, seed=2)
     target = rows.target.copy()

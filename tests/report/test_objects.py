@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from varnn import Panel, VARNNRegressor, evaluation
 from varnn.data.display import html_card
 from varnn.errors import ConfigError, DataError
+from varnn.model.forecast import Forecast
 from varnn.scale import fit_many
 
 EVIL = "<script>alert('$x$')</script>"
@@ -103,6 +104,13 @@ def test_what_they_say(objects: dict[str, Any]) -> None:
     assert "3 rows ahead" in repr(objects["forecast"]) and "upper_90" in repr(objects["forecast"])
     assert "on 80 rows, 2 seeds" in repr(objects["comparison"])
     assert repr(objects["models"]).startswith("<2 models in ")
+
+
+def test_a_forecast_says_how_many_rows_it_does_not_show() -> None:
+    ahead = Forecast(ids=("north", "south"), time=None, prediction=np.zeros((2, 14)))
+    assert "... 22 rows more: to_frame() has them all" in repr(ahead)
+    assert "... 16 rows more: to_frame() has them all" in ahead._repr_html_()
+    assert "more" not in Forecast(ids=("0",), time=None, prediction=np.zeros((1, 6)))._repr_html_()
 
 
 def test_a_pipeline_with_the_model_shows_itself(objects: dict[str, Any]) -> None:

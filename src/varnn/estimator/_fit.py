@@ -114,6 +114,7 @@ def fit_rows(
         reading=dict(panel.read_as),
         backend=panel.backend,
         leak=exact_leak(training),
+        few_errors=None if forecaster is None else forecaster.network.training.few_errors,
     )
     categories = {column: known for column, known in panel.categories.items() if known}
     return replace(fitted, training=record, categories=categories), forecaster

@@ -21,7 +21,7 @@ from varnn.model.forecast.direct import CHANGES, DirectPart, HorizonFeatures
 from varnn.model.forecast.forecaster import Forecaster
 from varnn.model.forecast.rows import columns_of, inputs_known_before, refuse_too_far, targets_ahead
 from varnn.model.intervals import CalibrationRows, HorizonBands
-from varnn.model.intervals.few_errors import ENOUGH
+from varnn.model.intervals.few_errors import ENOUGH, few_in_words
 from varnn.model.intervals.methods import method_of
 from varnn.network.training import Ahead, Member, TrainConfig, Trained
 
@@ -150,7 +150,10 @@ class Horizon:
         residuals = _outcomes(self.validation, self.horizon)
         residuals -= floored(forecasts, lifted(joined)[own, None]) if model.network.positive else forecasts
         seen = CalibrationRows(movement[:, None], residuals, self.validation.starts)
-        return replace(model, calibrator=calibrator.fit(seen))
+        record = replace(model.network.training, few_errors=few_in_words(residuals))
+        return replace(
+            model, calibrator=calibrator.fit(seen), network=replace(model.network, training=record)
+        )
 
     def refit(self, model: Forecaster, rows: Panel, epochs: list[int], seed: int, train: Train) -> Forecaster:
         """Train the network again on other rows; its linear models and its pipeline stay."""

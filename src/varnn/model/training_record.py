@@ -36,6 +36,8 @@ class TrainingRecord:
         Kind of table that these rows came in, such as "polars"; None if they came in none.
     leak : str or None
         Which inputs determine the target of their own row, in words; None if none do.
+    few_errors : str or None
+        How far ahead validation rows tell little about errors of forecasts, in words; None if nowhere.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class TrainingRecord:
     reading: dict[str, Any] = field(default_factory=dict)
     backend: str | None = None
     leak: str | None = None
+    few_errors: str | None = None
 
     @property
     def trained_on(self) -> int | None:

@@ -108,6 +108,8 @@ def _training(record: TrainingRecord) -> list[str]:
         lines.append(f"Trained on {record.trained_on:,} rows of {record.series:,} series.{when}")
     if record.leak is not None:
         lines.append(f"Look: {advice(record.leak)}.")
+    if record.few_errors is not None:
+        lines.append(f"Forecasts: {record.few_errors}.")
     if record.interrupted is not None:
         lines.append(f"Training was cut short {record.interrupted}.")
     if record.validation:

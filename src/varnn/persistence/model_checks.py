@@ -159,6 +159,7 @@ _SUMMARY: dict[str, Rule] = {  # of these what is there; older files lack some
     "period": optional(listed(text, "two texts", unique=False, most=2)),
     "backend": optional(text),
     "leak": optional(text),
+    "few_errors": optional(text),
 }
 
 

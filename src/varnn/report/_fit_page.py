@@ -79,10 +79,11 @@ def fit_page(
     )
     add_understood(report, panel, leak=model.fitted_.training.leak, guessed=guessed)
     events = () if diagnosis is None else diagnosis.events
-    _sections.add_course(report, trace, where, events=events, failures=found)
+    _sections.add_course(report, trace, where, events=events, failures=found, looking_back=True)
     measure_and_add(report, judged, judged.panel, judged.rows, repeats=repeats, on_step=on_step)
     add_failures(report, found, trace.panel)
     _sections.add_coverage(report, trace)
+    _sections.add_few_errors(report, model)
     _sections.add_experts(report, judged.fitted_, trace, resume)
     _sections.add_left_over(report, diagnosis)
     if find_spec("matplotlib"):

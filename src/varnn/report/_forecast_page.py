@@ -21,7 +21,8 @@ from varnn.report.understood import add_understood
 LEVELS = (0.9, 0.5)
 _HISTORY = 20  # horizons of rows that are drawn before a forecast,
 _FEWEST, _MOST = 100, 2_000  # but no fewer, and no more
-_LISTED = 48  # rows of a forecast in the table
+_SHOWN = 48  # rows of a forecast in the table; the rest is folded away,
+_LISTED = 1_000  # up to here
 _TABLES = 3  # series whose forecasts are listed
 
 
@@ -96,6 +97,8 @@ def forecast_page(
         + (f" with intervals of {' and '.join(f'{100 * one:g} %' for one in levels)}." if levels else ".")
         + (f" {left:,} more series are not drawn." if left > 0 else ""),
     )
+    if levels:
+        _sections.add_few_errors(report, model)
     for index in range(min(count, _TABLES)):
         _add_figures(report, forecast, index, levels)
     add_understood(report, panel, leak=model.fitted_.training.leak, guessed=guessed)
@@ -180,4 +183,5 @@ def _add_figures(report: Report, forecast: Forecast, index: int, levels: Sequenc
         rows.append(line)
     more = forecast.horizon - len(rows)
     title = "The forecast in figures" + (f": {forecast.ids[index]}" if len(forecast.ids) > 1 else "")
-    report.add_table(title, columns, rows, note=f"{more:,} more rows are in the chart." if more > 0 else "")
+    note = f"{more:,} more rows are in the chart." if more > 0 else ""
+    report.add_table(title, columns, rows, note=note, shown=_SHOWN)

@@ -76,7 +76,9 @@ def monitor_page(
             ],
             note="A level shift: the mean error moved by so much. A variance change: errors are so many "
             "times as large. Coverage lost: so many points fewer labels lie within their interval than was "
-            "promised." + (f" The latest {_LISTED} of {len(lines):,}." if len(lines) > _LISTED else ""),
+            "promised. It is told as soon as a monitor can tell; pages of a fit and of predictions look "
+            "back, wait until they are sure, and name a later row."
+            + (f" The latest {_LISTED} of {len(lines):,}." if len(lines) > _LISTED else ""),
         )
     _sections.add_course(report, trace, f"{len(panel):,} rows, with what was noticed marked", events=events)
     chart = trace_charts.coverage(trace)

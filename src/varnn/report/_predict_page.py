@@ -81,7 +81,7 @@ def predict_page(
     )
     add_understood(report, panel, leak=model.fitted_.training.leak, guessed=guessed)
     events = () if diagnosis is None else diagnosis.events
-    _sections.add_course(report, trace, where, events=events, failures=found)
+    _sections.add_course(report, trace, where, events=events, failures=found, looking_back=True)
     add_failures(report, found, trace.panel)
     _sections.add_coverage(report, trace)
     measure_and_add(report, model, shown, "these rows", repeats=repeats, on_step=on_step)

@@ -18,6 +18,11 @@ from varnn.report.bars import Bar
 from varnn.report.page import Report
 
 LOOKED_AT = 100_000  # rows, the latest
+_LOOKING_BACK = (
+    " Changes are marked looking back, which can wait until they are sure: chance alone marks one on 1 page "
+    "in 20. A monitor tells as rows come, so it notices the same change some rows sooner, gives its size as "
+    "far as it knows it by then, and may notice more."
+)
 _LEFT_OUT = ("Settings: ", "Written by ")  # lines of a card that a page has elsewhere
 
 
@@ -28,8 +33,13 @@ def add_course(
     *,
     events: Sequence[Event] = (),
     failures: Failures | None = None,
+    looking_back: bool = False,
 ) -> None:
-    """Add truth, predictions and intervals over time; ``rows`` says what rows these are."""
+    """Add truth, predictions and intervals over time; ``rows`` says what rows these are.
+
+    Events of a diagnosis were found looking back, those of a monitor as rows came: the same change is not
+    noticed at the same row, and a page says so.
+    """
     chart = trace_charts.predictions(
         trace, events=events, stretches=() if failures is None else failures.stretches
     )
@@ -41,7 +51,8 @@ def add_course(
         + (", with their intervals" if trace.lower is not None else "")
         + "; below, the errors."
         + (" Series with the largest errors first." if len(chart.series) > 1 else "")
-        + (f" {left:,} more with smaller errors are not drawn." if left else ""),
+        + (f" {left:,} more with smaller errors are not drawn." if left else "")
+        + (_LOOKING_BACK if events and looking_back else ""),
     )
 
 
@@ -73,6 +84,13 @@ def add_coverage(report: Report, trace: PredictionTrace) -> None:
         lines,
         note="Bars: share of labels within the intervals of each level; strokes: what was promised.",
     )
+
+
+def add_few_errors(report: Report, model: VARNNRegressor) -> None:
+    """Say how far ahead bands of forecasts rest on few errors, if they do anywhere."""
+    said = model.fitted_.training.few_errors
+    if said is not None:
+        report.add_words("What the bands of forecasts rest on", [f"{said[0].upper()}{said[1:]}."])
 
 
 def add_left_over(report: Report, diagnosis: Diagnosis | None) -> None:

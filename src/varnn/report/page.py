@@ -14,6 +14,7 @@ import numpy as np
 
 from varnn.data.files import write_atomically
 from varnn.report import inlined
+from varnn.report._gaps import with_gaps
 from varnn.report._packing import packed
 from varnn.report._picture import picture
 from varnn.report.bars import Bar, bars
@@ -63,21 +64,29 @@ class Report:
         *,
         note: str = "",
         strong: int | None = None,
+        shown: int | None = None,
     ) -> None:
-        """Add a table; ``strong`` is the row to bring out."""
+        """Add a table; ``strong`` is the row to bring out; rows after the first ``shown`` are folded away."""
         longest = [max([len(name), *(len(row[at]) for row in rows)]) for at, name in enumerate(columns)]
         many = sum(longest) + 2 * len(columns) > LETTERS_ON_A_PHONE
         head = "".join(f'<th scope="col">{html.escape(one)}</th>' for one in columns)
-        body = "".join(
+        opening = '<table class="many">' if many else "<table>"
+        lines = [
             ('<tr class="strong">' if index == strong else "<tr>")
             + "".join(_cell(one, name if many else "") for one, name in zip(row, columns, strict=True))
             + "</tr>"
             for index, row in enumerate(rows)
-        )
+        ]
+
+        def table(some: Sequence[str], name: str) -> str:
+            body = "".join(some)
+            return _wide(f"{opening}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>", name)
+
+        first, rest = lines[:shown], lines[len(lines[:shown]) :]
+        more = f"{len(rest):,} more row{'s' * (len(rest) > 1)}"
+        folded = f"<details><summary>{more}</summary>{table(rest, f'{title}, {more}')}</details>"
         said = f'<p class="note">{html.escape(note)}</p>' if note else ""
-        opening = '<table class="many">' if many else "<table>"
-        table = f"{opening}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        self._add(title, _wide(table, title) + said)
+        self._add(title, table(first, title) + (folded if rest else "") + said)
 
     def add_bars(
         self,
@@ -112,6 +121,7 @@ class Report:
         >>> '<figure class="chart">' in page.html()
         True
         """
+        chart = with_gaps(chart)
         values, left_out = packed(chart, max(ROOM - self.held, LEAST_ROOM))
         self.held += len(str(values["data"]))
         if left_out:

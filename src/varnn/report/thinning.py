@@ -11,6 +11,8 @@ import numpy.typing as npt
 def thinned(columns: Sequence[npt.NDArray[Any]], spans: int) -> npt.NDArray[np.int64]:
     """Choose rows to draw: all, or of each of so many spans those where a column is lowest and highest.
 
+    A gap stays one: the first row of each stretch without any value is drawn, unless there are too many.
+
     Parameters
     ----------
     columns : sequence of array
@@ -34,4 +36,8 @@ def thinned(columns: Sequence[npt.NDArray[Any]], spans: int) -> npt.NDArray[np.i
         bounds = list(pairwise(edges))
         kept.append(np.array([first + np.argmin(lowest[first:last]) for first, last in bounds]))
         kept.append(np.array([first + np.argmax(highest[first:last]) for first, last in bounds]))
+    empty = np.logical_and.reduce([np.isnan(values) for values in columns])
+    gaps = np.flatnonzero(empty[1:] & ~empty[:-1]) + 1
+    if len(gaps) <= spans:
+        kept.append(gaps)
     return np.unique(np.concatenate(kept))

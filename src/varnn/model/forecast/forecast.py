@@ -173,16 +173,22 @@ class Forecast:
 
     def __repr__(self) -> str:
         shown = self._table(1)
-        more = self.prediction.size - len(shown.rows)
-        rest = f"\n  ... {counted(more, 'row')} more: to_frame() has them all" if more else ""
-        return f"<{self._title()}>\n{text_table(shown.columns, shown.rows)}{rest}"
+        rest = self._rest(shown)
+        table = text_table(shown.columns, shown.rows)
+        return f"<{self._title()}>\n{table}" + (f"\n  {rest}" if rest else "")
 
     def _repr_html_(self) -> str:
         facts = {
             "series": f"{len(self.ids):,}: {some(self.ids)}" if len(self.ids) > 1 else "",
             "intervals": some([f"{level:.0%}" for level in self.levels]),
         }
-        return html_card(self._title(), facts, [self._table(_SERIES_SHOWN)])
+        shown = self._table(_SERIES_SHOWN)
+        return html_card(self._title(), facts, [shown], [rest] if (rest := self._rest(shown)) else [])
+
+    def _rest(self, shown: Table) -> str:
+        """Say how many rows are not shown; nothing where all are."""
+        more = self.prediction.size - len(shown.rows)
+        return f"... {counted(more, 'row')} more: to_frame() has them all" if more else ""
 
     def _title(self) -> str:
         of = f" of {counted(len(self.ids), 'series')}" if len(self.ids) > 1 else ""

@@ -23,7 +23,12 @@ export function thin(columns, from, to, spans) {
     }
     rows.push(...[...kept].sort((one, two) => one - two));
   }
-  return rows;
+  // A gap stays one: the first row of each stretch without any value, unless there are too many.
+  const empty = (row) => columns.every((values) => values[row] === null);
+  const gaps = [];
+  for (let row = from + 1; row <= to; row += 1) if (empty(row) && !empty(row - 1)) gaps.push(row);
+  if (!gaps.length || gaps.length > spans) return rows;
+  return [...new Set([...rows, ...gaps])].sort((one, two) => one - two);
 }
 
 /** The first place in ascending `values` that is not below `limit`. */
