@@ -82,6 +82,12 @@ def test_public_names_are_there() -> None:
     assert not hasattr(varnn, "nothing_of_this_name")
 
 
+def test_a_list_of_names_has_what_users_want_once() -> None:
+    listed = varnn.__dir__()
+    assert [one for one in listed if not one.startswith("__")] == sorted(varnn.__all__)
+    assert len(listed) == len(set(listed))
+
+
 def test_loading_a_model_does_not_import_all_that_scales() -> None:
     heavy = ("torch", "varnn.service", "varnn.evaluation", "varnn.scale.keyed", "varnn.scale.tuning")
     loaded = run(f"import sys, varnn; varnn.load; print([one for one in {heavy} if one in sys.modules])")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from varnn import Panel, evaluation
-from varnn.report.comparison_page import in_words
+from varnn.evaluation.verdict import in_words
 from varnn.report.figures import COLOURS, INK, legend_above, new_figure, to_svg
 from varnn.report.provenance import provenance
 

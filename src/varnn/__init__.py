@@ -54,4 +54,5 @@ if not TYPE_CHECKING:  # a type checker takes the imports above, and so sees a n
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    """List what is there to be used; that this file imports things of others is nobody's concern."""
+    return sorted({*__all__, *(one for one in globals() if one.startswith("__"))})

@@ -256,3 +256,24 @@ def test_a_forecast_that_was_cut_short_is_not_written(tmp_path: Path) -> None:
     assert code == 130, said
     assert "it cannot look so far ahead yet: nothing is written" in said
     assert not (tmp_path / "ahead.csv").exists()
+
+
+def test_ctrl_c_before_anything_is_trained_says_so(tmp_path: Path) -> None:
+    with Command(tmp_path, "fit", "-o", str(tmp_path / "m.varnn"), *LONG) as command:
+        command.interrupt("waves.csv:")  # the summary, which comes before training
+        said, code = command.ended()
+    assert code == 130, said
+    assert "Traceback" not in said
+    assert said.endswith("stopped before anything was trained; nothing is written.")
+    assert not (tmp_path / "m.varnn").exists()
+
+
+def test_ctrl_c_in_a_comparison_says_what_was_done_and_leaves_soon(tmp_path: Path) -> None:
+    with Command(tmp_path, "compare", "--models", "persistence,arx-lr,varnn", "--seeds", "40") as command:
+        command.interrupt("2 of 42, fitting varnn")
+        began = time.monotonic()
+        said, code = command.ended()
+    assert code == 130, said
+    assert time.monotonic() - began < 10  # 2 s, on a machine that does nothing else
+    assert said.endswith("stopped: 2 of 42 fits were done; nothing is written.")
+    assert "Traceback" not in said

@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
-from varnn.cli import terminal
+from varnn.cli import _table, terminal
 from varnn.cli._remaining import FitsLeft, Remaining
 from varnn.cli.app import app
 from varnn.cli.flags import with_flags
 from varnn.cli.voice import heard, speak
+from varnn.data.tables import Reading
 from varnn.datasets import synthetic
 from varnn.fitting._procedure import Stage
 from varnn.fitting._time_left import StageKey, TimeLeft
@@ -88,6 +90,21 @@ def test_a_bar_names_its_stage_and_warnings_stand_above_it_once() -> None:
     assert any("member 2 of 4" in line and re.search(r"\d s left", line) for line in bars)
     assert not any("note:" in line for line in bars)  # never in one line with the bar
     assert "took" in bars[-1] and "left" not in bars[-1]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_what_is_long_in_the_summary_goes_on_below_itself(width: int, folder: Path) -> None:
+    rows = [f"2024-01-01 {hour:02d}:00,{hour % 5},{hour % 7}" for hour in range(24)]
+    (folder / "times.csv").write_text("\n".join(["time,a_rather_long_name_of_an_input,load", *rows]))
+    out = io.StringIO()
+    shown = Console(file=out, width=width, force_terminal=True, color_system=None, highlight=False)
+    _table.read(folder / "times.csv", Reading(target="load")).show(shown)
+    lines = out.getvalue().splitlines()
+    assert all(len(line) < width for line in lines)
+    at = next(place for place, line in enumerate(lines) if line.startswith("  time     "))
+    assert lines[at + 1].startswith(11 * " ") and lines[at + 1][11] != " "
+    assert "  (a guess; --time to change it)" not in lines  # it begins where the value does
+    assert " ".join(" ".join(lines).split()).count("(a guess; --time to change it)") == 1
 
 
 def test_a_pipe_gets_no_bar_and_no_colour(folder: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from varnn import Panel
+from varnn import Panel, VARNNRegressor
 from varnn.errors import DataError
 
 COLUMNS: dict[str, list[Any]] = {
@@ -151,7 +151,17 @@ def test_times_with_a_zone_become_utc() -> None:
         ("empty.csv", "", "cannot be read as a table"),
         ("ragged.csv", "a,b\n1,2\n3\n", "line 3 has 1"),
         ("fake.parquet", "a,b\n1,2\n", "cannot be read as a table"),
-        ("header.csv", "a,y\n", "at least one row"),
+        ("header.csv", "a,y\n", "at least one row below the names of its columns; this one has none"),
+        (
+            "text.csv",
+            "day,a,b,y\nMon,1,2,low\nTue,3,4,high\n",
+            "column 'y' holds text, such as 'low'. Columns of numbers: a, b. Name another `target`",
+        ),
+        (
+            "words.csv",
+            "a,y\nx,low\nz,high\n",
+            "holds text, such as 'low'. The table has no column of numbers",
+        ),
     ],
 )
 def test_an_unusable_file_is_one_clear_error(
@@ -183,3 +193,11 @@ def test_steps_that_only_count_the_rows_are_no_input_beside_a_time() -> None:
     assert panel.input_names == ("heat",)
     alone = Panel.from_frame(frame.drop(columns="date"), target="load")  # it may be the time, or a trend
     assert alone.input_names == ("time", "heat")
+
+
+@pytest.mark.parametrize("suffix", [".varnn", ".csv"])
+def test_a_model_that_is_given_as_a_table_is_called_one(suffix: str, tmp_path: Path) -> None:
+    path = (tmp_path / "model").with_suffix(suffix)  # whatever it is called
+    VARNNRegressor(ensemble=1, epochs=1, hidden_size=2).fit(None, np.sin(np.arange(60.0))).save(path)
+    with pytest.raises(DataError, match=r"is a model file\. Give it with --model"):
+        Panel.read(path, target="y")

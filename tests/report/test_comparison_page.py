@@ -17,6 +17,7 @@ from varnn.cli.app import app
 from varnn.cli.compare import compare as compare_command
 from varnn.evaluation.scores import Comparison
 from varnn.evaluation.significance import Difference
+from varnn.evaluation.verdict import difference_in_words, in_words
 from varnn.report import comparison_page
 
 Named = tuple[str, Callable[[int], evaluation.Model]]
@@ -53,7 +54,7 @@ def test_the_table_has_the_columns_that_apply(rolled: Comparison) -> None:
 
 
 def test_the_sentence_sets_ours_against_the_best_baseline(rolled: Comparison) -> None:
-    said = comparison_page.in_words(rolled)
+    said = in_words(rolled)
     names = [str(row["model"]) for row in rolled.rows()]
     baseline = next(name for name in names if name != "small")
     found = rolled.difference("small", baseline)
@@ -75,7 +76,7 @@ def test_the_best_baseline_may_be_a_seasonal_one() -> None:
     table = evaluation.compare(
         Panel.from_arrays(None, load, time=time), [*shown[:-1], SMALL], seeds=2, origins=1
     )
-    said = comparison_page.in_words(table)
+    said = in_words(table)
     assert any(f"that of {name}, the best baseline" in said for name in ("seasonal-arx", "seasonal-gbm"))
     assert len(table.of("seasonal-gbm")) == 1  # it draws nothing
 
@@ -83,11 +84,10 @@ def test_the_best_baseline_may_be_a_seasonal_one() -> None:
 def test_a_draw_is_called_one_and_a_lone_model_is_set_against_nobody() -> None:
     panel = random_panel([300])
     twins = [("one", SMALL[1]), ("other", SMALL[1])]
-    said = comparison_page.in_words(evaluation.compare(panel, twins, seeds=1))
-    assert "0.0% above that of other, the second best" in said
-    assert "p = 1, paired bootstrap p = 1: chance may explain it" in said
+    said = in_words(evaluation.compare(panel, twins, seeds=1))
+    assert said.endswith("The squared error of one is the same as that of other, the second best.")
     assert " has the lowest error, but no clear lead: RMSE " in said and "is best" not in said
-    alone = comparison_page.in_words(evaluation.compare(panel, ["arx-lr"], seeds=1))
+    alone = in_words(evaluation.compare(panel, ["arx-lr"], seeds=1))
     assert alone.startswith("arx-lr: RMSE ") and "It is the only model here, so none is best" in alone
     assert "squared error" not in alone
 
@@ -104,15 +104,56 @@ def test_a_draw_is_called_one_and_a_lone_model_is_set_against_nobody() -> None:
 def test_what_is_said_holds_for_both_tests(low: float, high: float, p: float, said: str) -> None:
     """An interval without zero beside "chance may explain it" would be two answers to one question."""
     found = Difference(change=-0.1, low=low, high=high, p=p, p_bootstrap=0.04)
-    words = comparison_page._difference_in_words(found, "ours", "theirs")
+    words = difference_in_words(found, "ours", "theirs")
     assert words.endswith(said)
     assert ("chance may explain it" in words) == (low < 0 < high and p > 0.05)
 
 
 def test_a_model_that_diverged_is_told_in_words() -> None:
     wild = Difference(change=8.28e21, low=0.5, high=9e21, p=0.0001, p_bootstrap=0.001)
-    words = comparison_page._difference_in_words(wild, "ours", "theirs")
+    words = difference_in_words(wild, "ours", "theirs")
     assert "of ours is over 1,000 times that of theirs (between 50.0% above and over 1,000 times" in words
+
+
+def constant(seeds: int = 3) -> tuple[Panel, Comparison]:
+    draws = np.random.default_rng(0).normal(size=(300, 1))
+    panel = Panel.from_arrays(draws, np.full(300, 5.0), target_name="load")
+    return panel, evaluation.compare(panel, ["persistence", "arx-lr", SMALL], seeds=seeds)
+
+
+def test_of_a_constant_target_it_is_said_once_and_on_the_page_that_nothing_is_to_be_learnt(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    panel, compared = constant()
+    assert (
+        caplog.text.count("the target 'load' is 5 in all 192 training rows: there is nothing to learn") == 1
+    )
+    assert in_words(compared) == (
+        "None of the 3 models errs on any test row: RMSE 0, and nothing to compare."
+    )
+    page = comparison_page.page(compared, "house", panel=panel).html()
+    assert "is 5 in all 192 training rows: there is nothing to learn" in page and "inf" not in table_text(
+        compared
+    )
+
+
+def table_text(compared: Comparison) -> str:
+    return str(comparison_page.table(compared)) + repr(compared)
+
+
+@pytest.mark.parametrize(
+    ("change", "low", "high", "said"),
+    [
+        (0.0, 0.0, 0.0, "The squared error of ours is the same as that of theirs, the best."),
+        (np.inf, np.inf, np.inf, "ours errs; theirs, the best, makes no error at all (Diebold"),
+        (np.inf, 0.0, np.inf, "ours errs; theirs, the best, makes no error at all (Diebold"),
+        (-1.0, -1.0, -1.0, "ours makes no error at all, unlike theirs, the best (Diebold"),
+    ],
+)
+def test_a_ratio_to_no_error_is_told_in_words(change: float, low: float, high: float, said: str) -> None:
+    found = Difference(change=change, low=low, high=high, p=0.01, p_bootstrap=0.01)
+    words = difference_in_words(found, "ours", "theirs, the best")
+    assert words.startswith(said) and "%" not in words and "inf" not in words
 
 
 def test_the_page_shows_spread_origins_and_protocol(rolled: Comparison) -> None:

@@ -50,6 +50,7 @@ def objects() -> dict[str, Any]:
         "fleet": model.stream(2),
         "diagnosis": model.diagnose(panel),
         "comparison": compared,
+        "parts": compared.parts,
         "backtest": evaluation.backtest(panel, horizon=3, model=small),
         "expert weights": model.expert_weights(panel),
         "models": fit_many(series, small(0), workers=1),
@@ -66,6 +67,7 @@ NAMES = (
     "fleet",
     "diagnosis",
     "comparison",
+    "parts",
     "backtest",
     "expert weights",
     "models",
@@ -103,6 +105,12 @@ def test_what_they_say(objects: dict[str, Any]) -> None:
     assert "0 rows observed" in repr(objects["fleet"]) and "2 series" in repr(objects["fleet"])
     assert "3 rows ahead" in repr(objects["forecast"]) and "upper_90" in repr(objects["forecast"])
     assert "on 80 rows, 2 seeds" in repr(objects["comparison"])
+    for shown in (repr(objects["comparison"]), objects["comparison"]._repr_html_()):
+        assert re.search(r"\d\.\d%", shown) and ": RMSE " in shown and "Diebold-Mariano" in shown
+    assert repr(objects["parts"]) == (
+        "<Parts of a panel, honest protocol: train 256 rows, validation 64 rows, test 80 rows, of 1 series, "
+        f"target {EVIL}>"
+    )
     assert repr(objects["models"]).startswith("<2 models in ")
 
 

@@ -1,15 +1,19 @@
-"""Ctrl-C while a model is trained: once to keep what there is, twice to leave at once."""
+"""Ctrl-C while a model is trained: once to keep what there is, twice to leave at once.
+
+Where nothing can be kept, as of a comparison, once is enough.
+"""
 
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from varnn.cli import terminal
 from varnn.cli.progress import training_bar
 from varnn.cli.terminal import console
 from varnn.errors import TrainingError
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from varnn.estimator.regressor import VARNNRegressor
 
 INTERRUPTED = 130
+NOTHING_TRAINED = "stopped before anything was trained; nothing is written."
 _SHOW_CURSOR = "\x1b[?25h"  # which a progress bar hides
 
 
@@ -33,8 +38,9 @@ def fit_or_cut_short(model: "VARNNRegressor", panel: "Panel") -> str:
         except (KeyboardInterrupt, TrainingError) as error:
             if isinstance(error, TrainingError) and not stop.is_set():  # of another cause
                 raise
-            console(stderr=True).print("nothing was trained by then: nothing is written.", markup=False)
+            terminal.voice.stopped = NOTHING_TRAINED
             raise typer.Exit(INTERRUPTED) from None
+    terminal.voice.stopped = "stopped."
     return model.fitted_.training.interrupted or ""
 
 
@@ -55,11 +61,7 @@ def kept_on_interrupt(*, of_many: bool = False) -> Iterator[Event]:
 
     def on_interrupt(*_: Any) -> None:
         if stop.is_set():
-            if sys.stderr.isatty():
-                sys.stderr.write(_SHOW_CURSOR)
-            sys.stderr.write(f"{second}\n")
-            sys.stderr.flush()
-            os._exit(INTERRUPTED)  # threads that train would be waited for
+            _leave(second)
         stop.set()
         console(stderr=True).print(first, markup=False)
 
@@ -68,3 +70,20 @@ def kept_on_interrupt(*, of_many: bool = False) -> Iterator[Event]:
         yield stop
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def left_on_interrupt(said: Callable[[], str]) -> Iterator[None]:
+    """Leave at the first Ctrl-C, where nothing is to be kept; the fit under way is not waited for."""
+    before = signal.signal(signal.SIGINT, lambda *_: _leave(said()))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _leave(said: str) -> NoReturn:
+    """End the process now."""
+    shown = f"\n{_SHOW_CURSOR}" if sys.stderr.isatty() else ""
+    os.write(2, f"{shown}{said}\n".encode())  # not by way of a bar, which would be drawn below it
+    os._exit(INTERRUPTED)  # threads that train would be waited for

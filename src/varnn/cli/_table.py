@@ -1,8 +1,9 @@
 """DATA of a command: read, its columns' roles guessed where they are not given, and said in words."""
 
+import textwrap
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,11 @@ from varnn.errors import DataError, RowError
 from varnn.model.fitted import Fitted
 from varnn.model.reading import as_fitted
 from varnn.streaming.closed_loop import without_labels
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_VALUE = 11  # where the value of a line begins
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +53,33 @@ class Table:
         ]
         return "\n".join([f"{self.name}:", *said, *noted])
 
+    def show(self, words: "Console") -> None:
+        """Print what was understood; at a terminal, what is long goes on below itself."""
+        said = self.in_words()
+        if not words.soft_wrap:
+            # One column less, as some terminals break a line that is full.
+            said = "\n".join(_hanging(line, words.width - 1) for line in said.splitlines())
+        words.print(said, markup=False)
+
     def _understood(self) -> Understood:
         found = understood(self.panel, labelled=self.labelled)
         return found._replace(time=", ".join(self.roles.time) or None, series_column=self.roles.series)
+
+
+def _hanging(line: str, width: int) -> str:
+    """Break a line of what was understood so that it goes on where its value began.
+
+    Examples
+    --------
+    >>> print(_hanging("  time     date, every 1 h  (a guess; --time to change it)", 40))
+      time     date, every 1 h  (a guess;
+               --time to change it)
+    """
+    indent = " " * _VALUE if line.startswith("  ") else ""
+    broken = textwrap.wrap(
+        line, max(width, 2 * _VALUE), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(broken)
 
 
 def read(

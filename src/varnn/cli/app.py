@@ -117,5 +117,5 @@ def _run(command: typer.Typer) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
         code = 0
     if code == _INTERRUPTED:  # typer turns Ctrl-C into this code
-        complaints.print("stopped.")
+        complaints.print(terminal.voice.stopped, markup=False)
     sys.exit(code if isinstance(code, int) else 0)

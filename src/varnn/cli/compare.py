@@ -1,6 +1,7 @@
 """``varnn compare``: models side by side on a table of yours, honestly."""
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -70,15 +71,19 @@ def compare(
 
     With --origins N that is done N times, each time further along the rows.
     """
+    from varnn.cli.terminal import console, voice
+
+    voice.stopped = "stopped before any fit was done; nothing is written."
     from rich.table import Table
 
     from varnn import evaluation
     from varnn.cli import _packages, _table
+    from varnn.cli._interrupt import left_on_interrupt
     from varnn.cli.progress import fits_bar
-    from varnn.cli.terminal import console
     from varnn.data.files import check_writable
     from varnn.data.leaks import advice
     from varnn.errors import ask_all
+    from varnn.evaluation.verdict import in_words
     from varnn.report import comparison_page
 
     names = listed(models) or []
@@ -106,14 +111,22 @@ def compare(
         ),
     )
     words = console(stderr=True, quiet=as_json)
-    words.print(understood.in_words(), markup=False)
+    understood.show(words)
     guessed = understood.roles.guessed
     title, facts, panel = understood.name, understood.facts(), understood.panel.latest(max_rows)
     if len(panel) < facts["rows"]:
         words.print(f"Comparing on the latest {len(panel):,} rows; --max-rows takes more.", markup=False)
     del understood  # and with it the rows before them
     fitted = {name: origins * (1 if name in evaluation.DETERMINISTIC else seeds) for name in names}
-    with fits_bar([name for name in names for _ in range(fitted[name])]) as fits:
+    alone = workers is None and cluster is None
+    with fits_bar([name for name in names for _ in range(fitted[name])]) as fits, ExitStack() as watching:
+
+        def on_score(one: evaluation.Score) -> None:
+            fits.done(one.model, one.seconds, f"{one.model}: RMSE {one.rmse:.4g}")
+            voice.stopped = f"stopped: {fits.so_far} were done; nothing is written."
+
+        if alone:  # other processes are to be ended, too
+            watching.enter_context(left_on_interrupt(lambda: voice.stopped))
         result = evaluation.compare(
             panel,
             names,
@@ -122,12 +135,13 @@ def compare(
             origins=origins,
             metrics=shown,
             interval=interval,
-            on_score=lambda one: fits.done(one.model, one.seconds, f"{one.model}: RMSE {one.rmse:.4g}"),
-            on_epoch=fits.epoch if workers is None and cluster is None else None,
+            on_score=on_score,
+            on_epoch=fits.epoch if alone else None,
             workers=workers,
             cluster=cluster,
         )
-    summary = comparison_page.in_words(result)
+    voice.stopped = "stopped."
+    summary = in_words(result)
     if as_json:
         level = result.level if any(map(evaluation.metrics.of_intervals, shown)) else None
         answer = {

@@ -84,9 +84,11 @@ def fit(
     Ctrl-C cuts training short: what is trained by then is saved, and the file says so. With --each, models
     that are finished are kept, and the same command goes on with the others.
     """
+    from varnn.cli._interrupt import INTERRUPTED, NOTHING_TRAINED, fit_or_cut_short
+    from varnn.cli.terminal import console, voice
+
+    voice.stopped = voice.stopped if each is not None else NOTHING_TRAINED  # until something is
     from varnn.cli import _many, _packages, _pages, _table
-    from varnn.cli._interrupt import INTERRUPTED, fit_or_cut_short
-    from varnn.cli.terminal import console
     from varnn.data.files import check_writable
     from varnn.estimator.details import Details
     from varnn.estimator.input import latest_rows
@@ -116,7 +118,7 @@ def fit(
         ),
     )
     words = console(stderr=True, quiet=as_json)
-    words.print(understood.in_words(), markup=False)
+    understood.show(words)
     facts, panel = understood.facts(), understood.panel
     title, guessed = understood.name, understood.roles.guessed
     if each is None:  # else each series has its own latest rows

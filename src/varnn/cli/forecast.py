@@ -86,9 +86,11 @@ def forecast(
     With --backtest nothing is written: forecasts are made from before every row of the last fifth of the
     table, and scored beside simple ones at each step.
     """
+    from varnn.cli._interrupt import INTERRUPTED, NOTHING_TRAINED, fit_or_cut_short
+    from varnn.cli.terminal import console, voice
+
+    voice.stopped = voice.stopped if backtest or model_path is not None else NOTHING_TRAINED
     from varnn.cli import _packages, _pages, _table
-    from varnn.cli._interrupt import INTERRUPTED, fit_or_cut_short
-    from varnn.cli.terminal import console
     from varnn.data.files import STANDARD, check_writable, table_writer
     from varnn.errors import ConfigError
     from varnn.estimator.details import Details
@@ -140,7 +142,7 @@ def forecast(
     )
     understood = _table.read(data, how, fitted=None if model is None else model.fitted_)
     words = console(stderr=True, quiet=as_json or (output == STANDARD and not backtest))
-    words.print(understood.in_words(), markup=False)
+    understood.show(words)
     known_inputs = listed(known) or []
     name, roles, facts, panel = understood.name, understood.roles, understood.facts(), understood.panel
     del understood  # so that rows may go that are not learnt from

@@ -81,7 +81,7 @@ def monitor(
     )
     understood = _table.read(data, replace(how, inputs=fitted.input_names), fitted=fitted)
     words = console(stderr=True, quiet=as_json)
-    words.print(understood.in_words(), markup=False)
+    understood.show(words)
     if understood.in_closed_loop:
         raise DataError(
             "a monitor watches errors, so rows need labels; column "

@@ -146,7 +146,7 @@ def predict(
         of_many=columns_of_many if columns_of_many and columns_of_many[0] else None,
     )
     words = console(stderr=True, quiet=as_json or output == STANDARD)
-    words.print(understood.in_words(), markup=False)
+    understood.show(words)
     if many is not None and understood.panel.series_name is None:
         column = "" if fitted.series_name is None else f", as column {fitted.series_name!r} did in the fit"
         raise DataError(

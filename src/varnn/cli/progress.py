@@ -66,6 +66,11 @@ class Fits:
         self._left, self._count, self._show = FitsLeft(names), len(names), show
         self._tell("")
 
+    @property
+    def so_far(self) -> str:
+        """How many are done, in words."""
+        return f"{len(self._left.seconds)} of {self._count} fits"
+
     def done(self, name: str, seconds: float, note: str = "") -> None:
         """Take in a fit that is done."""
         self._left.done(name, seconds)

@@ -11,12 +11,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Voice:
-    """How much the command that runs says, where its bar is, and what its flags are."""
+    """How much the command that runs says, where its bar is, what its flags are, and what Ctrl-C leaves."""
 
     quiet: bool = False
     verbose: int = 0
     bar: "Console | None" = None  # while one is shown: words go above it
     flags: dict[str, str] = field(default_factory=dict)
+    stopped: str = "stopped."  # what is said after Ctrl-C
 
 
 voice = Voice()  # a new one for each command that runs; see `varnn.cli.voice`

@@ -110,7 +110,7 @@ def tune(
         ),
     )
     words = console(stderr=True, quiet=as_json)
-    words.print(understood.in_words(), markup=False)
+    understood.show(words)
     guessed = understood.roles.guessed
     name, facts, panel = understood.name, understood.facts(), latest_rows(understood.panel, max_rows)
     try:

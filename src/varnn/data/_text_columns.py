@@ -9,6 +9,7 @@ from varnn.data import _columns
 from varnn.data._notes import Note
 from varnn.data._time_columns import holds_dates, holds_times_of_day
 from varnn.data.categories import MOST_VALUES, Categories, are_categories
+from varnn.data.display import some
 from varnn.data.rules import shown
 from varnn.errors import DataError
 
@@ -27,6 +28,20 @@ def is_numeric(column: nw.Series[Any], missing: _columns.Missing) -> bool:
             raise
         return False
     return True
+
+
+def refuse_text_target(
+    table: _Columns, target: str, others: Sequence[str], missing: _columns.Missing
+) -> None:
+    """Refuse a target that holds text, and name those of the other columns that hold numbers."""
+    column = table[target]
+    if not _columns.is_text(column) or _columns.is_nearly_numeric(column) or is_numeric(column, missing):
+        return  # one of numbers with a bad cell is refused by that cell
+    numeric = [one for one in others if _columns.holds_numbers(table[one])]
+    known = f"Columns of numbers: {some(numeric)}." if numeric else "The table has no column of numbers."
+    what = f"the target must be a column of numbers; column {target!r} holds text"
+    example = next((one for one in column.to_list() if one is not None and str(one).strip()), None)
+    raise DataError(f"{what}, such as {example!r}. {known} Name another `target` (--target).")
 
 
 def found_texts(

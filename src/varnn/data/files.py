@@ -22,6 +22,9 @@ logger = logging.getLogger(__name__)
 
 STANDARD = Path("-")  # standard input, or output
 _PARQUET = b"PAR1"
+_MODEL = b'{"__metadata__":{"varnn"'  # how the header of a model file begins,
+_SQLITE, _MODELS_SUFFIX = b"SQLite format 3", ".varnns"  # of a file of many models
+_BEGINNING = 40  # bytes that tell a model
 _LARGE = 1 << 23  # bytes of a table from which on memory matters more than a few milliseconds
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 
@@ -75,6 +78,12 @@ def _parsed(file: Any, path: Path) -> TableFile:
     import pyarrow
     from pyarrow import parquet
 
+    beginning = file.peek(_BEGINNING)[:_BEGINNING]
+    if _MODEL in beginning or (path.suffix.lower() == _MODELS_SUFFIX and beginning.startswith(_SQLITE)):
+        raise DataError(
+            f"a table must be CSV or Parquet; {str(path)!r} is a model file. Give it with --model where the "
+            "command has that, and name a table as DATA."
+        )
     if file.peek(len(_PARQUET)).startswith(_PARQUET) or path.suffix.lower() in _PARQUET_SUFFIXES:
         # Parquet is read from its end, which a pipe does not have.
         whole = path if path != STANDARD else io.BytesIO(file.read())

@@ -14,7 +14,7 @@ from varnn._types import FloatArray
 from varnn.data import _columns, allocator
 from varnn.data._notes import Note
 from varnn.data._sentinels import far_off, suspects
-from varnn.data._text_columns import found_texts, is_numeric, named_texts
+from varnn.data._text_columns import found_texts, is_numeric, named_texts, refuse_text_target
 from varnn.data._time_columns import holds_dates, row_times
 from varnn.data.arrow_streams import as_table, is_table
 from varnn.data.categories import Categories
@@ -192,13 +192,15 @@ def gathered(table: Columns, reading: Reading) -> Gathered:
     names = list(table)
     n_rows = len(next(iter(table.values()), ()))
     if n_rows == 0:
-        raise DataError("a panel needs at least one row; the table has columns but no rows.")
+        raise DataError("a table needs at least one row below the names of its columns; this one has none.")
     target, series, times = reading.target, reading.series, reading.times_in(names)
     for role, column in (("target", target), *(("time", one) for one in times), ("series", series)):
         if column is not None and column not in table:
             raise DataError(f"{role} column {column!r} is not in the table. {nearest(column, names)}")
     missing, notes = _columns.Missing.of(reading.missing), list[Note]()
     taken = {target, series, *times}
+    if target is not None:
+        refuse_text_target(table, target, [one for one in names if one not in taken], missing)
     chosen, words, ignored = _inputs(table, reading, taken, missing, notes)
     groups = None if series is None else _columns.coded(table[series], series)
     values: dict[str, Any] = {"time": None}

@@ -4,12 +4,14 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
 
 from varnn._types import FloatArray
 from varnn.data.categories import source_columns
+from varnn.data.constant import constant_target
 from varnn.data.names import default_names
 from varnn.data.odd_input import plain_frame
 from varnn.data.panel import Panel, from_columns
@@ -23,6 +25,9 @@ from varnn.estimator._tables import held, name_of, panel_by_name, said_of_times,
 logger = logging.getLogger(__name__)
 
 FEW = 20  # labels: with fewer, what a fit gives means little
+_told: "WeakSet[Panel]" = (
+    WeakSet()
+)  # of which it was said that nothing is to be learnt: once, not once a seed
 
 _A_TIME = "Drop it, or say that it is the time of the rows: fit(frame, y, time=...)."
 RowSeries = Iterable[object] | None  # the series of each row, or the name of a column; None: there is one
@@ -202,14 +207,10 @@ def warn_of_little(training: Panel, validation: Panel | None) -> None:
     held_out = 0 if validation is None else int(np.count_nonzero(~np.isnan(validation.target)))
     labels = training.target[~np.isnan(training.target)]
     every = len(labels) + held_out
-    if len(labels) and labels.min() == labels.max():
-        logger.warning(
-            "the target %r is %g in all %s training rows: there is nothing to learn, and predictions will be "
-            "about that.",
-            training.target_name,
-            labels[0],
-            f"{len(labels):,}",
-        )
+    if (alike := constant_target(training)) is not None:
+        if training not in _told:
+            logger.warning("%s.", alike)
+        _told.add(training)
     elif every < FEW:
         logger.warning("trained on %d labels in all: with fewer than %d, do not rely on it.", every, FEW)
     elif validation is not None and held_out < FEW:

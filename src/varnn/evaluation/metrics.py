@@ -31,6 +31,7 @@ ARGUMENTS: dict[str, str] = {
 
 METRICS: dict[str, Callable[..., float]] = {}  # by name, in the order of this file
 DEFAULT = ("rmse", "mae", "skill")  # what tables show unless they are told
+SHARES = ("skill", "coverage")  # that are written in percent
 
 # Keys of a table's line that are no metrics.
 RESERVED = ("model", "seeds", "scaled_mse", "spread", "median_series_mse", "seconds")

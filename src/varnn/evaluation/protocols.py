@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn.data.arrow_streams import is_table
+from varnn.data.display import counted, html_card
 from varnn.data.panel import Panel
 from varnn.data.preparation import split_in_time, with_learnt_inputs
 from varnn.data.windows import window_ends
@@ -24,7 +25,7 @@ VALIDATION_SHARE = 0.2  # of the rows before the test part, under the honest pro
 BLOCKS_BEFORE = 4  # blocks of rows behind the first origin, each as long as a test block
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Parts:
     """A panel cut for evaluation.
 
@@ -44,6 +45,20 @@ class Parts:
     test: Panel
     lead_in: Panel
     protocol: ProtocolName
+
+    def __repr__(self) -> str:
+        return f"<{self._title()}: {', '.join(f'{name} {said}' for name, said in self._facts().items())}>"
+
+    def _repr_html_(self) -> str:
+        return html_card(self._title(), self._facts())
+
+    def _title(self) -> str:
+        return f"Parts of a panel, {self.protocol} protocol"
+
+    def _facts(self) -> dict[str, str]:
+        names = ("train", "validation", "test")
+        sizes = {one: counted(len(getattr(self, one)), "row") for one in names}
+        return {**sizes, "of": f"{self.train.n_series:,} series", "target": self.train.target_name}
 
     @property
     def unit(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,14 +14,18 @@ import numpy.typing as npt
 from varnn._types import BoolArray, DoubleArray, FloatArray
 from varnn.baselines.forecasts import persistence_ahead
 from varnn.data.display import Table, cell, counted, drawn, html_card, text_table
+from varnn.data.in_words import percent
 from varnn.data.leaks import exact_leak
 from varnn.evaluation import metrics
 from varnn.evaluation.metrics import DEFAULT
 from varnn.evaluation.protocols import Parts
 from varnn.evaluation.significance import Difference, difference
+from varnn.evaluation.verdict import in_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_WIDTH = 100  # columns of the sentence below a table
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -165,10 +170,16 @@ class Comparison:
 
     def __repr__(self) -> str:
         shown = self._table()
-        return f"<{self._title()}>\n{text_table(shown.columns, shown.rows)}"
+        said = "\n".join(textwrap.wrap(self._verdict, _WIDTH, initial_indent="  ", subsequent_indent="  "))
+        return f"<{self._title()}>\n{text_table(shown.columns, shown.rows)}{said and chr(10)}{said}"
 
     def _repr_html_(self) -> str:
-        return html_card(self._title(), None, [self._table()])
+        return html_card(self._title(), None, [self._table()], [self._verdict] if self._verdict else ())
+
+    @cached_property
+    def _verdict(self) -> str:
+        """Who is best, in words; kept, as its tests draw thousands of samples."""
+        return in_words(self) if self.scores else ""
 
     def _title(self) -> str:
         lines, origins = self.rows(), len(self.cuts)
@@ -178,7 +189,7 @@ class Comparison:
 
     def _table(self) -> Table:
         rows = [
-            [line["model"], *(cell(line[one]) for one in self.metrics), f"{line['seconds']:.1f}"]
+            [line["model"], *(_written(one, line[one]) for one in self.metrics), f"{line['seconds']:.1f}"]
             for line in self.rows()
         ]
         return Table("", ["model", *self.metrics, "seconds to fit"], rows, 0 if rows else None)
@@ -310,6 +321,11 @@ def _measured(name: str, given: Mapping[str, Any]) -> float | None:
     """Value of a metric, or None where something that it needs is not given."""
     needed = {argument: given[argument] for argument in metrics.needs(name)}
     return None if any(one is None for one in needed.values()) else float(metrics.METRICS[name](**needed))
+
+
+def _written(metric: str, value: float | None) -> str:
+    """Write the value of a metric, a share in percent; nothing where there is none."""
+    return percent(value) if value is not None and metric in metrics.SHARES else cell(value)
 
 
 def _joined(arrays: Sequence[FloatArray | None]) -> FloatArray | None:

@@ -6,15 +6,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from varnn import baselines
 from varnn._types import IntArray
-from varnn.data.in_words import beside, change, figure, percent
+from varnn.data.in_words import change, figure, percent
 from varnn.data.leaks import advice
 from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
-from varnn.evaluation.metrics import METRICS, of_intervals
+from varnn.evaluation.metrics import METRICS, SHARES, of_intervals
 from varnn.evaluation.scores import Comparison
-from varnn.evaluation.significance import Difference
+from varnn.evaluation.verdict import in_words, written_p
 from varnn.model.calendar import has_times
 from varnn.monitoring.correlation import autocorrelation
 from varnn.monitoring.failures import worst_stretches
@@ -29,7 +28,6 @@ ON_THE_PAGE_ONLY = ("vs best", "scaled MSE", "fit")  # a terminal has no room fo
 FEW_METRICS_ONLY = ("p (DM)", "p (boot)")  # nor for these beside more than
 FEW = 3
 TITLES = {"mse": "MSE", "rmse": "RMSE", "mae": "MAE", "r2": "R²", "mase": "MASE", "smape": "sMAPE"}
-SHARES = ("skill", "coverage")  # metrics that are written in percent
 
 
 def table(comparison: Comparison, *, terse: bool = False) -> tuple[list[str], list[list[str]]]:
@@ -44,31 +42,6 @@ def table(comparison: Comparison, *, terse: bool = False) -> tuple[list[str], li
     hidden = (*ON_THE_PAGE_ONLY, *(FEW_METRICS_ONLY if many else ())) if terse else ()
     kept = [column for column in lines[0] if column not in hidden and any(line[column] for line in lines)]
     return kept, [[line[column] for column in kept] for line in lines]
-
-
-def in_words(comparison: Comparison) -> str:
-    """Say who won, by how much over whom, and whether that is more than chance.
-
-    The best model of ours is set against the best baseline where there are both, else the best model
-    against the second. A model alone is set against nobody.
-    """
-    rows = comparison.rows()
-    names = [str(row["model"]) for row in rows]
-    skill = np.mean([score.skill for score in comparison.of(names[0])])
-    error = figure(np.mean(rows[0]["rmse_by_seed"]))
-    figures = f"RMSE {error}, skill over persistence {percent(float(skill))}."
-    theirs = [name for name in names if name in baselines.NAMES]
-    ours = [name for name in names if name not in theirs]
-    if ours and theirs:
-        first, second, role = ours[0], theirs[0], ", the best baseline"
-    elif len(names) > 1:
-        first, second, role = names[0], names[1], ", the second best"
-    else:
-        return f"{names[0]}: {figures} It is the only model here, so none is best: set others beside it."
-    found = comparison.difference(first, second)
-    by_chance = found.low * found.high <= 0 and found.p >= 0.05
-    said = "has the lowest error, but no clear lead" if by_chance else "is best"
-    return f"{names[0]} {said}: {figures} {_difference_in_words(found, first, second + role)}"
 
 
 def page(
@@ -98,7 +71,9 @@ def page(
     rows = comparison.rows()
     report = Report(f"{title}: one step ahead", _protocol_in_words(comparison), in_words(comparison))
     if panel is not None:
-        add_understood(report, panel, leak=comparison.leak, guessed=guessed)
+        add_understood(
+            report, panel, leak=comparison.leak, guessed=guessed, learnt_from=comparison.cuts[-1].train
+        )
     elif comparison.leak is not None:
         report.add_words("An exact leak", [f"{advice(comparison.leak)}."])
     columns, lines = table(comparison)
@@ -215,8 +190,8 @@ def _line(comparison: Comparison, row: dict[str, Any], best: str) -> dict[str, s
         **measured,
         "median series": figure(row["median_series_mse"] ** 0.5) if comparison.n_series > 1 else "",
         "vs best": "" if found is None else change(found.change),
-        "p (DM)": "" if found is None else _p(found.p),
-        "p (boot)": "" if found is None else _p(found.p_bootstrap),
+        "p (DM)": "" if found is None else written_p(found.p),
+        "p (boot)": "" if found is None else written_p(found.p_bootstrap),
         "scaled MSE": f"{row['scaled_mse']:.3g}" + (f" ± {row['spread']:.1g}" if several_seeds else ""),
         "fit": f"{row['seconds']:.1f} s",
     }
@@ -249,31 +224,6 @@ def _metrics_in_words(comparison: Comparison) -> str:
             f"Intervals have the level {_percent(comparison.level)}; a dash is for models without any."
         )
     return " ".join(said)
-
-
-def _difference_in_words(found: Difference, first: str, second: str) -> str:
-    interval = f"between {beside(found.low)} and {beside(found.high)}"
-    if found.low * found.high > 0 and max(abs(found.low), abs(found.high)) < 10:
-        low, high = sorted(abs(one) for one in (found.low, found.high))
-        interval = f"between {percent(low)} and {percent(high)}"
-    # The two tests need not agree; what is said must hold for both.
-    by_interval, by_test = found.low * found.high > 0, found.p < 0.05
-    doubt = {
-        (True, True): "",
-        (True, False): ": more than chance by the interval, but Diebold-Mariano does not rule it out",
-        (False, True): ": more than chance by Diebold-Mariano, but the interval does not rule it out",
-        (False, False): ": chance may explain it",
-    }[by_interval, by_test]
-    return (
-        f"The squared error of {first} is {beside(found.change)} that of "
-        f"{second} ({interval} with 95 % confidence; Diebold-Mariano p {_p(found.p, equals=True)}, "
-        f"paired bootstrap p {_p(found.p_bootstrap, equals=True)}{doubt})."
-    )
-
-
-def _p(value: float, *, equals: bool = False) -> str:
-    """Write a p value; how far below a thousandth says nothing more."""
-    return "< 0.001" if value < 0.001 else f"{'= ' if equals else ''}{value:.2g}"
 
 
 def _protocol_in_words(comparison: Comparison) -> str:
