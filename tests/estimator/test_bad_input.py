@@ -368,3 +368,41 @@ except DataError as error:
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert "as many cells as the first, 3; line 200,002 has 5" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["fit", "good.csv", *COLUMNS, "-o", "good.csv"], "--output must be another file than the table"),
+        (["fit", "good.csv", *COLUMNS, "-o", "x.varnn", "--report", "good.csv"], "--report must be another"),
+        (
+            ["predict", "model.varnn", "good.csv", "-o", "good.csv"],
+            "--output must be another file than the table",
+        ),
+        (
+            ["predict", "model.varnn", "good.csv", "-o", "model.varnn"],
+            "--output must be another file than the model",
+        ),
+        (
+            ["predict", "model.varnn", "good.csv", "-o", "x.csv", "--report", "x.csv"],
+            "another file than --output",
+        ),
+        (
+            ["forecast", "good.csv", *COLUMNS, "-o", "link.csv"],
+            "--output must be another file than the table",
+        ),
+        (["monitor", "model.varnn", "good.csv", "--report", "good.csv"], "--report must be another file"),
+        (["compare", "good.csv", *COLUMNS, "--report", "good.csv"], "--report must be another file"),
+        (["tune", "good.csv", *COLUMNS, "-o", "good.csv"], "--output must be another file than the table"),
+    ],
+)
+def test_what_is_read_is_not_written_over(words: list[str], message: str, place: Path, run: Run) -> None:
+    link = place / "link.csv"
+    link.unlink(missing_ok=True)
+    link.symlink_to(place / "good.csv")
+    before = contents(place)
+    done = run(*(place / one if one.endswith((".csv", ".varnn")) else one for one in words))
+    assert done.code == 2
+    assert message in done.complaint
+    assert contents(place) == before
+    link.unlink()

@@ -7,6 +7,7 @@ from threading import Event
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import varnn
@@ -243,7 +244,7 @@ def test_bad_use_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     panel, path = panel_of(["a"]), tmp_path / "m.varnns"
     wrong: list[tuple[Any, Any, str]] = [
         ([1, 2], VARNNRegressor(), "takes a Panel and a VARNNRegressor, or a mapping"),
-        (panel, None, "regressor must be a VARNNRegressor; got None"),
+        (panel, 3, "regressor must be a VARNNRegressor; got 3"),
         (panel, VARNNRegressor(ensemble=0), "ensemble must be a whole number"),
         ({"a": panel}, None, "'a' must come with"),
         ({1: (panel, VARNNRegressor())}, None, "names of models must be texts; got 1"),
@@ -290,3 +291,19 @@ def test_a_package_that_is_missing_is_no_failure_of_each_series(
     with pytest.raises(MissingExtraError, match=package):
         fit_many(panel_of(["a", "b"]), VARNNRegressor(**SMALL), path=tmp_path / "two.varnns", **where)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_long_frame_is_fitted_by_the_default_and_predicted_in_its_own_order() -> None:
+    hours = pd.date_range("2026-01-01", periods=60, freq="h")
+    parts = [
+        pd.DataFrame({"unique_id": name, "ds": hours, "y": np.sin(np.arange(60) / size)})
+        for name, size in (("a", 3), ("b", 5))
+    ]
+    frame = pd.concat(parts).sort_values("ds", kind="stable")
+    models = fit_many(frame, VARNNRegressor(ensemble=1, epochs=1, hidden_size=4), workers=1)
+    found, panel = models.predict(frame), Panel.from_frame(frame)
+    np.testing.assert_array_equal(found, panel.in_caller_order(models.predict(panel)))
+    within = models.predict(frame, interval=0.9)
+    assert (within.lower <= within.prediction).all() and within.upper.shape == (120,)
+    labels = np.sin(np.arange(60))
+    assert list(fit_many(Panel.from_arrays(None, labels, series=60 * ["one"]), workers=1)) == ["one"]

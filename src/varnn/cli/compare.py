@@ -80,7 +80,7 @@ def compare(
     from varnn.cli import _packages, _table
     from varnn.cli._interrupt import left_on_interrupt
     from varnn.cli.progress import fits_bar
-    from varnn.data.files import check_writable
+    from varnn.data.files import check_apart, check_writable
     from varnn.data.leaks import advice
     from varnn.errors import ask_all
     from varnn.evaluation.verdict import in_words
@@ -93,6 +93,7 @@ def compare(
             lambda: evaluation.check_models(names),
         ]
     )
+    check_apart({"--report": report}, {"the table": data})
     if report is not None:
         check_writable(report)
     shown = evaluation.metrics.check_names(listed(metrics) or ())

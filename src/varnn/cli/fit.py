@@ -89,7 +89,7 @@ def fit(
 
     voice.stopped = voice.stopped if each is not None else NOTHING_TRAINED  # until something is
     from varnn.cli import _many, _packages, _pages, _table
-    from varnn.data.files import check_writable
+    from varnn.data.files import check_apart, check_writable
     from varnn.estimator.details import Details
     from varnn.estimator.input import latest_rows
     from varnn.estimator.regressor import VARNNRegressor
@@ -100,6 +100,7 @@ def fit(
     further = tuple(listed(experts) or ())
     _packages.ask_for(tables=True, training=True, boosting=bool(further), cluster=cluster is not None)
     _pages.check_page(report, refused="--each fits many" if each is not None else "")
+    check_apart({"--output": output, "--report": report}, {"the table": data})
     if each is None:
         check_writable(output)
         check_replaceable(output)

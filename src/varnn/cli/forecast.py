@@ -91,7 +91,7 @@ def forecast(
 
     voice.stopped = voice.stopped if backtest or model_path is not None else NOTHING_TRAINED
     from varnn.cli import _packages, _pages, _table
-    from varnn.data.files import STANDARD, check_writable, table_writer
+    from varnn.data.files import STANDARD, check_apart, check_writable, table_writer
     from varnn.errors import ConfigError
     from varnn.estimator.details import Details
     from varnn.estimator.input import latest_rows
@@ -112,6 +112,10 @@ def forecast(
             "this machine anyway. Leave them out, or add --backtest."
         )
     _packages.ask_for(tables=True, training=model_path is None, cluster=cluster is not None)
+    check_apart(
+        {"--output": output, "--report": report},
+        {"the table": data, "the model": model_path, "the table of --future": future},
+    )
     check_writable(output)
     _pages.check_page(report, refused="--backtest fits many" if backtest else "")
     if interval:

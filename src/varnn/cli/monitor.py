@@ -57,13 +57,14 @@ def monitor(
 
     from varnn.cli import _packages, _table
     from varnn.cli.terminal import console
-    from varnn.data.files import check_writable
+    from varnn.data.files import check_apart, check_writable
     from varnn.errors import DataError
     from varnn.estimator.loading import load
     from varnn.monitoring import watch
     from varnn.report import monitor_page
 
     _packages.ask_for(tables=True)
+    check_apart({"--report": report}, {"the table": data, "the model": model_path})
     if report is not None:
         check_writable(report)
     model = load(model_path)

@@ -89,7 +89,7 @@ def predict(
     from varnn.cli._predictions import pieces
     from varnn.cli.progress import counting_bar
     from varnn.cli.terminal import console
-    from varnn.data.files import STANDARD, check_writable, table_writer
+    from varnn.data.files import STANDARD, check_apart, check_writable, table_writer
     from varnn.errors import ConfigError, DataError, ModelFileError
     from varnn.model.intervals import check_levels
     from varnn.model.warm_start import rows_before
@@ -115,6 +115,7 @@ def predict(
         sort=sort,
         duplicates=duplicates,
     )
+    check_apart({"--output": output, "--report": report}, {"the table": data, "the model": model_path})
     if data.is_dir():
         _pages.check_page(report, refused="DATA is a folder")
         options: Any = {"after_training": resume, "workers": workers, "cluster": cluster, "as_json": as_json}

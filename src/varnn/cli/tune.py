@@ -70,7 +70,7 @@ def tune(
     from varnn.cli import _packages, _table
     from varnn.cli.progress import tuning_bar
     from varnn.cli.terminal import console
-    from varnn.data.files import check_writable
+    from varnn.data.files import check_apart, check_writable
     from varnn.estimator.input import latest_rows
     from varnn.persistence.model_file import check_replaceable
     from varnn.scale.tuning.page import page
@@ -80,6 +80,7 @@ def tune(
     _packages.ask_for(
         tables=True, training=True, tuning=True, page=report is not None, cluster=cluster is not None
     )
+    check_apart({"--output": output, "--report": report}, {"the table": data, "the study": study})
     for path in (output, report):
         if path is not None:
             check_writable(path)

@@ -9,7 +9,7 @@ import secrets
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -146,6 +146,36 @@ def check_writable(path: Path) -> None:
         raise OutputError(
             f"{str(path)!r} cannot be written: no permission to write {where}. Choose another place."
         )
+
+
+def check_apart(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
+    """Refuse to write over what is read, or one output over the other, whatever they are called.
+
+    Parameters
+    ----------
+    outputs, inputs : mapping of str to Path or None
+        Files by what to call them in the message; "-" and devices are none.
+
+    Examples
+    --------
+    >>> check_apart({"--output": Path("house.csv")}, {"the table": Path("./house.csv")})
+    Traceback (most recent call last):
+    ...
+    varnn.errors.OutputError: --output must be another file than the table, which it would replace; both...
+    """
+    seen = {
+        os.path.realpath(one): what for what, one in inputs.items() if one is not None and one != STANDARD
+    }
+    for what, path in outputs.items():
+        if path is None or path == STANDARD or _is_no_file(path):
+            continue
+        place = os.path.realpath(path)
+        if place in seen:
+            raise OutputError(
+                f"{what} must be another file than {seen[place]}, which it would replace; both are "
+                f"{str(path)!r}. Name another one."
+            )
+        seen[place] = what
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """From the end of each series to its next rows: by the forecaster, or row after row."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
@@ -17,6 +18,7 @@ from varnn.model.forecast.rows import coming_inputs, coming_times
 from varnn.streaming.closed_loop import continued
 
 Method = Literal["auto", "direct", "iterate"]
+logger = logging.getLogger(__name__)
 
 
 def forecast(
@@ -63,6 +65,12 @@ def _iterated(fitted: Fitted, panel: Panel, steps: int, inputs: Any) -> Forecast
     last_rows = last_rows_of(panel, fitted.pipeline, fitted.reach)
     time = None if panel.time is None else coming_times(panel, steps)
     if inputs is None:  # they stay as they were last
+        if steps > 1 and panel.n_inputs:
+            logger.warning(
+                "coming inputs are not given, and taken to stay as they were last: give inputs=..., or fit "
+                "with horizon=%d, which learns to do without.",
+                steps,
+            )
         last = np.array([one.inputs[-1] for one in last_rows.values()])
         coming = np.repeat(last[:, None, :], steps, axis=1)
     else:

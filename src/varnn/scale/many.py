@@ -105,7 +105,7 @@ def fit_many(
     rows : Panel, or mapping of str to (Panel, VARNNRegressor)
         Rows of all series, or a long frame of them; or by name the rows and settings of each model.
     regressor : VARNNRegressor or None, default=None
-        Settings of all models, with a panel; whether it is fitted does not matter.
+        Settings of all models, with a panel; whether it is fitted does not matter. None is the default.
     path : str or Path or None, default=None
         Where to keep the models, each as soon as it is there: one file if the name ends in ``.varnns``, else
         a folder of ``.varnn`` files. None keeps them in memory.
@@ -164,12 +164,10 @@ def _listed(
 ) -> list[_Series]:
     """What is to be fitted; refuses what is no panel, no model, or a setting that no model has."""
     if isinstance(rows, Panel):
-        settings = _checked(regressor, "regressor")
+        own = VARNNRegressor() if regressor is None else regressor
+        settings = _checked(own, "regressor")
         ends = zip(rows.ids, rows.starts[:-1], rows.starts[1:], strict=True)
-        return [
-            _Series(name, rows, int(first), int(last), regressor, settings)  # type: ignore[arg-type]  # checked
-            for name, first, last in ends
-        ]
+        return [_Series(name, rows, int(first), int(last), own, settings) for name, first, last in ends]
     if not isinstance(rows, Mapping):
         raise DataError(
             "fit_many takes a Panel and a VARNNRegressor, or a mapping of names to (Panel, VARNNRegressor); "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from varnn._types import DoubleArray
+from varnn.data.arrow_streams import is_table
 from varnn.data.display import html_card, some
 from varnn.data.files import write_atomically
 from varnn.data.panel import Panel
@@ -157,7 +158,7 @@ class Models(Mapping[str, VARNNRegressor]):
 
         Parameters
         ----------
-        panel : Panel
+        panel : Panel, or long frame
             The rows; names of its series are those of the models.
         interval, resume : float or sequence of float or None, bool or None, default=None
             Levels of intervals, and whether the rows follow the training rows: see
@@ -166,9 +167,16 @@ class Models(Mapping[str, VARNNRegressor]):
         Returns
         -------
         array of shape (n_rows,), or Interval
-            In the panel's order, to rounding what each model gives for its rows; NaN for series that have no
-            model, of which a line is logged.
+            In the panel's order, or the frame's, to rounding what each model gives for its rows; NaN for
+            series that have no model, of which a line is logged.
         """
+        given: Any = panel
+        if is_table(given):
+            panel = Panel.from_frame(given)
+            said = self.predict(panel, interval=interval, resume=resume)
+            if interval is None:
+                return panel.in_caller_order(said)
+            return Interval(*(panel.in_caller_order(one) for one in said))
         levels = 0 if interval is None else len(check_levels(interval))
         several = isinstance(interval, Sequence | np.ndarray)
         shape = (len(panel), levels) if several else (len(panel),)
