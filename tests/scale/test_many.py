@@ -299,7 +299,7 @@ def test_a_long_frame_is_fitted_by_the_default_and_predicted_in_its_own_order() 
         pd.DataFrame({"unique_id": name, "ds": hours, "y": np.sin(np.arange(60) / size)})
         for name, size in (("a", 3), ("b", 5))
     ]
-    frame = pd.concat(parts).sort_values("ds", kind="stable")
+    frame: Any = pd.concat(parts).sort_values("ds", kind="stable")
     models = fit_many(frame, VARNNRegressor(ensemble=1, epochs=1, hidden_size=4), workers=1)
     found, panel = models.predict(frame), Panel.from_frame(frame)
     np.testing.assert_array_equal(found, panel.in_caller_order(models.predict(panel)))
