@@ -118,6 +118,9 @@ def test_predictions_say_how_good_they_are_and_without_labels_that_nobody_knows(
     errors[later.starts[:-1]] = np.nan
     assert f"RMSE is {figure(float(np.sqrt(np.nanmean(errors**2))))}" in page.summary
     assert {"Where and when it fails", "Coverage over time", "Which inputs matter"} <= set(said)
+    assert "trained on" not in page.summary
+    before = report.predict_page(model, panel).summary
+    assert "These rows are of the time that the model was trained on: errors on new rows" in before
     blind = replace(later, target=np.full(len(later), np.nan))
     page = report.predict_page(model, blind)
     assert "No row has a label" in page.summary

@@ -77,7 +77,7 @@ def predict_page(
     report = Report(
         f"{name}: predictions of {model.fitted_.target_name}",
         f"{where[0].upper()}{where[1:]}, each predicted one step ahead, from inputs and labels before it.",
-        _sections.verdict(found, f"{found.overall.rows:,} rows"),
+        _sections.verdict(found, f"{found.overall.rows:,} rows") + _sections.trained_on(model.fitted_, panel),
     )
     add_understood(report, panel, leak=model.fitted_.training.leak, guessed=guessed)
     events = () if diagnosis is None else diagnosis.events

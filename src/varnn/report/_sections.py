@@ -7,6 +7,7 @@ import numpy as np
 from varnn.data.in_words import beside, figure, percent
 from varnn.data.panel import Panel
 from varnn.estimator.regressor import VARNNRegressor
+from varnn.model.calendar import has_times
 from varnn.model.expert_weights import expert_weights
 from varnn.model.fitted import Fitted
 from varnn.monitoring.diagnostics import FEWEST_ROWS, Diagnosis, PredictionTrace, diagnose_trace
@@ -146,6 +147,23 @@ def verdict(found: Failures, rows: str) -> str:
     if whole.coverage is not None:
         said += f". Of the labels {percent(whole.coverage)} lie within their {trace_charts.BAND}s"
     return f"{said}."
+
+
+def trained_on(fitted: Fitted, panel: Panel) -> str:
+    """Say that a model was trained on rows of these times, if it was; without times nobody knows."""
+    period = fitted.training.period
+    if not period or not has_times(panel.time) or not len(panel):
+        return ""
+    try:
+        first, last = (np.datetime64(one) for one in period)
+    except ValueError:  # numbers, or a table of before
+        return ""
+    times = np.asarray(panel.time)
+    shared = np.count_nonzero((times >= first) & (times <= last))
+    if not shared:
+        return ""
+    some = "These rows are" if shared == len(panel) else f"{shared:,} of them are"
+    return f" {some} of the time that the model was trained on: errors on new rows are larger."
 
 
 def latest(panel: Panel) -> tuple[Panel, str]:
