@@ -59,7 +59,7 @@ def test_columns_are_named_by_the_options_of_a_table(place: Path, tmp_path: Path
     plain = ["predict", place / "m.varnn", place / "in", "-o", tmp_path / "plain", "--workers", "1"]
     assert CliRunner().invoke(app, [*map(str, plain)]).exit_code == 0
     ours, theirs = found.sort("metre", "hour")["prediction"], together(tmp_path / "plain")["prediction"]
-    assert (ours - theirs).abs().max() < 1e-5  # type: ignore[operator]
+    assert (ours - theirs).abs().max() < 1e-5  # type: ignore[operator]  # numbers, as polars cannot tell
 
 
 def test_what_is_for_folders_is_refused_of_a_file(place: Path, tmp_path: Path) -> None:

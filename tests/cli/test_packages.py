@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import scipy.stats  # noqa: F401  # now: SciPy stumbles where torch is None among modules
-import sklearn.linear_model  # noqa: F401
+import sklearn.linear_model  # noqa: F401  # for the same reason
 from typer.testing import CliRunner
 
 from varnn.cli.app import app

@@ -22,7 +22,7 @@ ANY = st.floats(allow_nan=True, allow_infinity=True)
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 @given(value=ANY)
-def test_few_digits_and_no_exponent(write, value: float) -> None:  # type: ignore[no-untyped-def]
+def test_few_digits_and_no_exponent(write, value: float) -> None:  # type: ignore[no-untyped-def]  # several forms
     text = write(value)
     assert text and len(re.findall(r"\d", text)) <= 9, text
     assert not re.search(r"\d[eE][+-]?\d|inf|nan", text), text

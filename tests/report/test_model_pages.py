@@ -76,7 +76,7 @@ def test_a_page_says_when_rows_were_trained_on(model: VARNNRegressor, panel: Pan
 
 def test_rows_given_apart_and_a_fit_without_a_second_training(panel: Panel) -> None:
     settings = {"epochs": 1, "hidden_size": 4, "ensemble": 1}
-    once = VARNNRegressor(**settings, refit=False).fit(panel)  # type: ignore[arg-type]
+    once = VARNNRegressor(**settings, refit=False).fit(panel)  # type: ignore[arg-type]  # of many kinds
     page = report.fit_page(once, panel, repeats=0)
     error = math.sqrt(once.fitted_.training.validation["model"])
     assert f"RMSE is {figure(error)}" in page.summary and "was not trained on these rows" in page.subtitle

@@ -240,7 +240,7 @@ def example_of(model: VARNNRegressor) -> "pd.DataFrame":
         columns[fitted.time_name] = kept.time[first]
     if fitted.series_name:
         columns[fitted.series_name] = [kept.ids[0]] * len(first)
-    return pandas.DataFrame(columns)  # type: ignore[no-any-return]
+    return pandas.DataFrame(columns)  # type: ignore[no-any-return]  # a module that may be absent has no types
 
 
 class Predictor:

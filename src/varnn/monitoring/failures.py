@@ -253,7 +253,7 @@ def _by_series(rows: _Rows, panel: Panel) -> tuple[Group, ...]:
     for name, begin, end in zip(panel.ids, panel.starts[:-1], panel.starts[1:], strict=True):
         some = slice(int(begin), int(end))
         if rows.known[some].any():
-            own = _Rows(*(None if one is None else one[some] for one in rows))  # type: ignore[arg-type]
+            own = _Rows(*(None if one is None else one[some] for one in rows))  # type: ignore[arg-type]  # each as it was
             found.append(own.group(name, own.known))
     return tuple(sorted(found, key=lambda group: -group.rmse))
 

@@ -67,7 +67,7 @@ def _load() -> None:
     """Import what trains, and wake the GPU."""
     import torch
 
-    from varnn.network.engines.cuda import training  # noqa: F401
+    from varnn.network.engines.cuda import training  # noqa: F401  # so that it is loaded once, here
 
     if torch.cuda.is_available():
         torch.zeros(1, device="cuda")
