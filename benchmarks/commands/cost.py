@@ -10,7 +10,7 @@ from benchmarks.commands.running import Rounds, Threads, run_all, thread_counts
 
 
 def stream_default(rounds: Rounds = 9, threads: Threads = "1", json_path: Json = None) -> None:
-    """Time a step with its interval against river, LightGBM refitted daily and onnxruntime."""
+    """Time a step with its interval against river and LightGBM refitted daily."""
     _measure("stream-default", rounds, threads, json_path)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.cost import stream_peers
 from benchmarks.cost.compiled import compiled_code, told, ways, without_numba
 from benchmarks.cost.house import rows_like_appliances
-from benchmarks.cost.stream_peers import HISTORY, Live, OnnxStep
+from benchmarks.cost.stream_peers import HISTORY, Live
 from benchmarks.cost.trained import LEVEL, TRAINING, form, trained_default
 from benchmarks.fresh import call, peak_above
 from benchmarks.record import Measured, Row, significant
@@ -22,7 +22,7 @@ SERIES = 10_000
 ALONE = 20  # series of those who take one after another; their rate does not depend on how many
 SAME_STEPS, SAME_TO = 3, 1e-3
 TOGETHER, ONE_BY_ONE = "{}, one call for all", "{}, a stream for each"
-ONNX, SNARIMAX = "onnxruntime, one call for all", "river SNARIMAX(3, 0, 3), one for each"
+SNARIMAX = "river SNARIMAX(3, 0, 3), one for each"
 
 
 def measure(
@@ -54,10 +54,6 @@ def measure(
         add(TOGETHER.format(name), n_series, together(model, rows, on))
         add(ONE_BY_ONE.format(name), ALONE, _one_by_one(model, rows, on))
     difference = agree(contenders, calls=SAME_STEPS, tolerance=SAME_TO)
-    try:
-        add(ONNX, n_series, _onnx(model, rows, threads))
-    except ImportError:
-        absent.append(ONNX)
     try:
         add(SNARIMAX, ALONE, _snarimax(rows))
     except ImportError:
@@ -152,20 +148,6 @@ def _one_by_one(model: VARNNRegressor, rows: Rows, compiled: bool) -> Callable[[
             predicted.append(float(one.predict(row, time=time, interval=LEVEL).prediction))
             one.observe(label)
         return predicted
-
-    return step
-
-
-def _onnx(model: VARNNRegressor, rows: Rows, threads: int) -> Callable[[int], Any]:
-    exported = OnnxStep(model, rows.n_series, threads)
-    before = np.full(rows.n_series, np.nan)
-
-    def step(number: int) -> Any:
-        nonlocal before
-        x, y, time = rows.at(number)
-        seconds = np.full(rows.n_series, time.astype("datetime64[s]").astype(np.int64))
-        found, before = exported(x, before, seconds), y
-        return found[:ALONE]
 
     return step
 

@@ -1,7 +1,6 @@
 """One predict + observe of the default with a 90 % interval, beside what a user would take instead."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from benchmarks.cost import stream_peers
 from benchmarks.cost.compiled import compiled_code, told, ways, without_numba, yardstick
 from benchmarks.cost.house import rows_like_appliances
-from benchmarks.cost.stream_peers import HISTORY, REFIT_EVERY, TREES, Live, Refitted, Step
+from benchmarks.cost.stream_peers import REFIT_EVERY, TREES, Live, Refitted, Step
 from benchmarks.cost.trained import LEVEL, TRAINING, form, trained_default
 from benchmarks.record import Measured, Row, significant
 from benchmarks.speed.rounds import Contender, Timing, agree, interleave
@@ -20,7 +19,6 @@ from varnn.estimator.regressor import VARNNRegressor
 SETTLE, WARM_UP = 30, 200  # untimed steps at the start of a turn, and of all
 SAME_STEPS, SAME_TO = 20, 1e-3  # the network computes in single precision
 SNARIMAX, FOREST = "river SNARIMAX(3, 0, 3)", "river ARFRegressor"
-ONNX = "onnxruntime, the exported step"
 PREDICTED, REFIT = "LightGBM, predict a row", "LightGBM, refit"
 REFITTED = f"LightGBM refitted every {REFIT_EVERY} rows"
 
@@ -57,12 +55,9 @@ def measure(
 
     same = [Contender(name, _ours(model, live, on, resume=False)) for name, on in ways().items()]
     absent = without_numba()
-    with suppress(ImportError):
-        same.append(Contender(ONNX, stream_peers.onnx_step(live, model)))
     difference = agree(same, calls=SAME_STEPS, tolerance=SAME_TO)
     everyone = [noted(name, _ours(model, live, on)) for name, on in ways().items()]
     makers: dict[str, Callable[[], Step]] = {
-        ONNX: lambda: stream_peers.onnx_step(live, model, history=min(trained_on, HISTORY)),
         SNARIMAX: lambda: stream_peers.snarimax(live),
         FOREST: lambda: stream_peers.adaptive_forest(live),
     }

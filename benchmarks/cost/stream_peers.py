@@ -1,4 +1,4 @@
-"""Whom a user would let predict a stream instead: river, LightGBM refitted each day, onnxruntime.
+"""Whom a user would let predict a stream instead: river, or LightGBM refitted each day.
 
 Each has the rows before the stream to start from. None but ours gives an interval.
 """
@@ -12,9 +12,7 @@ import numpy as np
 
 from benchmarks.cost.house import DAY
 from benchmarks.cost.lagged import LABEL_LAGS, clock, lag_table
-from varnn._types import DoubleArray, IntArray
 from varnn.data.panel import Panel
-from varnn.estimator.regressor import VARNNRegressor
 
 Step = Callable[[int], float]
 HISTORY = 2000  # rows that who learns online has learnt when the stream begins
@@ -106,50 +104,6 @@ class Refitted:
         settings = {"verbosity": -1, "num_threads": self.live.threads, "seed": 0}
         self.booster = lightgbm.train(settings, rows, num_boost_round=TREES)
         return int(self.booster.num_trees())
-
-
-class OnnxStep:
-    """Our own step, exported, in onnxruntime: states begin at zero, go in and come out; no interval."""
-
-    def __init__(self, model: VARNNRegressor, n_series: int = 1, threads: int = 1) -> None:
-        runtime: Any = importlib.import_module("onnxruntime")
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        exported = model.to_onnx().SerializeToString()
-        self.session = runtime.InferenceSession(exported, options, providers=["CPUExecutionProvider"])
-        kinds = {"tensor(float)": np.float32, "tensor(double)": np.float64}
-        inputs = self.session.get_inputs()
-        self.given = {one.name for one in inputs} & {"x", "y_previous", "time"}
-        self.states = {
-            one.name: np.zeros([n_series, *one.shape[1:]], kinds[one.type])
-            for one in inputs
-            if one.name not in self.given
-        }
-
-    def __call__(self, x: DoubleArray, before: DoubleArray, seconds: IntArray) -> DoubleArray:
-        """Take in the labels before, (n,), and predict the labels of x (n, D) at that time, (n,)."""
-        row = {"x": x, "y_previous": before, "time": seconds}
-        found, *following = self.session.run(None, {name: row[name] for name in self.given} | self.states)
-        self.states = dict(zip(self.states, following, strict=True))
-        return np.asarray(found)
-
-
-def onnx_step(live: Live, model: VARNNRegressor, *, history: int = 0) -> Step:
-    """Stream our exported step, which goes through so many rows before the stream by itself."""
-    exported = OnnxStep(model, threads=live.threads)
-    x, y = live.panel.inputs.astype(np.float64), live.panel.target.astype(np.float64)
-    seconds = np.asarray(live.panel.time).astype("datetime64[s]").astype(np.int64)
-    begin = live.first - history
-
-    def step(number: int) -> float:
-        at = live.first + number
-        label = y[at - 1 : at] if at > begin else np.array([np.nan])
-        return float(exported(x[at : at + 1], label, seconds[at : at + 1])[0])
-
-    for number in range(-history, 0):
-        step(number)
-    return step
 
 
 def _named(live: Live) -> list[dict[str, float]]:

@@ -217,11 +217,6 @@ def test_lightgbm_is_asked_for_before_anything_is_trained(monkeypatch: pytest.Mo
     assert not begun
 
 
-def test_trees_are_not_exported(boosted: VARNNRegressor) -> None:
-    with pytest.raises(ConfigError, match=r"cannot be exported to ONNX\. Fit one with experts"):
-        boosted.to_onnx()
-
-
 def test_the_command_takes_it(tmp_path: Path) -> None:
     panel = random_panel([120])
     pd.DataFrame(panel.inputs, columns=["a", "b", "c"]).assign(y=panel.target).to_csv(

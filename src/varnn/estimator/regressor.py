@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from varnn.data.files import write_atomically
 from varnn.data.panel import Panel
 from varnn.data.preparation import Fill, Scale
 from varnn.data.weights import in_panel_order
@@ -31,15 +30,12 @@ from varnn.model.intervals import Interval
 from varnn.model.prediction import predict, predict_intervals
 from varnn.model.warm_start import rows_kept
 from varnn.network.cell import Variant
-from varnn.persistence import card, model_file
-from varnn.persistence.onnx.step import step
+from varnn.persistence import model_file
 from varnn.streaming.closed_loop import continue_from_training, say_once, without_labels
 from varnn.streaming.resume import Resume
 from varnn.streaming.stream import Stream
 
 if TYPE_CHECKING:
-    import onnx
-
     from varnn.fitting import Settings
 
 
@@ -437,29 +433,6 @@ class VARNNRegressor(_display.Shown, Looking, Regressor):
         check_is_fitted(self)
         settings = plain_settings(self.get_params(deep=False))
         model_file.write(path, self.fitted_, settings, self.forecaster_)
-
-    def to_onnx(self, path: str | Path | None = None) -> onnx.ModelProto:
-        """Export one step of a stream as an ONNX model, and write it to a file if a path is given.
-
-        Its inputs are x (n, D), the labels ``y_previous`` (n,) of the rows before (NaN: missing, or none
-        yet), ``time`` (n,) in seconds since 1970 if it sees the calendar, and states that begin at zero; its
-        outputs ``prediction`` (n,), as a stream's, and the next states. No intervals, peers, ``experts``.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from varnn import VARNNRegressor
-        >>> X = np.random.default_rng(0).normal(size=(60, 2))
-        >>> model = VARNNRegressor.paper("ARM+AM", epochs=1, hidden_size=4).fit(X, X[:, 0])
-        >>> [one.name for one in model.to_onnx().graph.input]
-        ['x', 'y_previous', 'memory', 'expected', 'activation']
-        """
-        check_is_fitted(self)
-        settings = plain_settings(self.get_params(deep=False))
-        found = step(self.fitted_, card.card(self.fitted_, settings))
-        if path is not None:
-            write_atomically(path, found.SerializeToString())
-        return found
 
     def settings(self) -> Settings:
         """All settings as `varnn.fitting` takes them."""

@@ -203,7 +203,7 @@ def from_regressor(model: VARNNRegressor) -> VARNN:
     if not alone or cell.residual != "projected" or cell.horizon != 1:
         raise ConfigError(
             "a layer is the paper's network alone, one member of VARNNRegressor.paper(...); this model is an "
-            "ablation, or has members, a linear part, a calendar or more. Export it with to_onnx() instead."
+            "ablation, or has members, a linear part, a calendar or more. Fit VARNNRegressor.paper(...)."
         )
     same = ("memory_size", "accumulate", "activation_memory", "memory_activation")
     layer = VARNN(cell.hidden_size, **{name: getattr(cell, name) for name in same})

@@ -1,1 +1,1 @@
-"""Fitted models <-> ``.varnn`` files, their cards, and ONNX graphs."""
+"""Fitted models <-> ``.varnn`` files, and their cards."""

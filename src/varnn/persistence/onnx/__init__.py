@@ -1,1 +1,0 @@
-"""A streamed step for other runtimes."""
