@@ -9,7 +9,6 @@ import doctest
 import importlib.util
 import inspect
 import io
-import pydoc
 import re
 import runpy
 import shlex
@@ -209,18 +208,6 @@ def test_every_public_name_is_in_the_reference() -> None:
             if inspect.isclass(thing) or inspect.isfunction(thing):
                 entry = rf"^::: {room.__name__}\.{name}$"
                 assert re.search(entry, written, re.MULTILINE), f"{room.__name__}.{name} has no entry"
-
-
-def test_old_names_are_gone_and_new_ones_are_there() -> None:
-    """As the table of the changelog has them; "the same names in" a package are looked up there."""
-    text = (ROOT / "CHANGELOG.md").read_text()
-    lines = re.findall(r"^\| (.*) \| (.*) \|$", text.partition("### Migrating\n")[2], re.MULTILINE)
-    places = [[re.findall(r"`(varnn(?:\.\w+)+)`", cell) for cell in line] for line in lines]
-    assert sum(len(old) for old, _ in places) > 50
-    for (old, new), (_, words) in zip(places, lines, strict=True):
-        assert [one for one in old if pydoc.locate(one)] == []
-        there = [f"{new[0]}.{one.rpartition('.')[2]}" for one in old] if "same names in" in words else new
-        assert [one for one in there if not pydoc.locate(one)] == []
 
 
 def test_the_site_builds_without_a_warning_and_asks_no_other_host(tmp_path: Path) -> None:

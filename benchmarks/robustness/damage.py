@@ -34,7 +34,7 @@ def damaged(blob: bytes, generator: np.random.Generator) -> tuple[str, bytes]:
 
     Examples
     --------
-    >>> blob = model_file.to_bytes({"weights": np.ones(3)}, {"format": 1})
+    >>> blob = model_file.to_bytes({"weights": np.ones(3)}, {"format": model_file.FORMAT})
     >>> kind, other = damaged(blob, np.random.default_rng(0))
     >>> kind in DAMAGES or kind in RAW, other != blob
     (True, True)

@@ -219,9 +219,6 @@ def test_a_file_whose_categories_are_none_of_its_inputs_is_refused(
         place.write_bytes(model_file.to_bytes(tensors, {**header, "categories": wrong}))
         with pytest.raises(ModelFileError, match="categor"):
             load(place)
-    del header["categories"]  # as files of before
-    place.write_bytes(model_file.to_bytes(tensors, header))
-    assert load(place).fitted_.categories == {}
 
 
 def test_peers_and_series_have_texts_too() -> None:

@@ -12,7 +12,6 @@ import pytest
 import varnn
 from varnn import Panel, VARNNRegressor
 from varnn.errors import DataError
-from varnn.persistence import model_file
 
 SMALL: dict[str, Any] = {"hidden_size": 8, "epochs": 2, "ensemble": 1}
 
@@ -114,14 +113,6 @@ def test_the_columns_of_time_and_series_are_remembered(
     assert model.predict_frame(one).columns.tolist() == ["load", "prediction"]
     with pytest.raises(DataError, match="time column 'day' is not in the table"):
         model.predict_frame(frame, time="day")
-
-
-def test_files_that_remember_no_columns_are_read(model: VARNNRegressor, tmp_path: Path) -> None:
-    model.save(tmp_path / "m.varnn")
-    tensors, header = model_file.from_bytes((tmp_path / "m.varnn").read_bytes(), "it")
-    del header["time_name"], header["series_name"]
-    (tmp_path / "m.varnn").write_bytes(model_file.to_bytes(tensors, header))
-    assert varnn.load(tmp_path / "m.varnn").fitted_.time_name is None
 
 
 @pytest.mark.parametrize("time", ["date,utc", ["date,utc", "hour"], ["day", "hour"]])

@@ -17,7 +17,6 @@ from varnn.model.fitted import SETTLED, Fitted
 from varnn.model.prediction import Scorer, predict
 from varnn.network.carried import CarriedCell, score_carried
 from varnn.network.cell import Architecture, Weights
-from varnn.persistence import model_file
 
 TINY: dict[str, Any] = {"hidden_size": 6, "epochs": 2, "ensemble": 2, "window": 4, "device": "cpu"}
 
@@ -203,24 +202,6 @@ def test_a_file_keeps_what_rows_are_predicted_from(
         np.testing.assert_array_equal(again.predict(panel), model.predict(panel))
         assert again.fitted_.fingerprint == model.fitted_.fingerprint
         assert again.details == model.details
-
-
-def test_a_file_from_before_there_was_a_choice_has_windows(panel: Panel, tmp_path: Path) -> None:
-    path = tmp_path / "old.varnn"
-    model = regressor("window").fit(panel)
-    model.save(path)
-    tensors, header = model_file.from_bytes(path.read_bytes(), "the file")
-    removed = []
-    for facts in (header, *(one for one in header.values() if isinstance(one, dict))):
-        removed += [facts.pop(name, None) for name in ("context", "state_limit")]
-        if isinstance(facts.get("details"), dict):
-            removed.append(facts["details"].pop("context", None))
-    assert "window" in removed
-    path.write_bytes(model_file.to_bytes(tensors, header))
-    old = load(path)
-    assert not old.fitted_.carried
-    np.testing.assert_array_equal(old.predict(panel), model.predict(panel))
-    assert old.fitted_.fingerprint == model.fitted_.fingerprint
 
 
 def test_a_scorer_begins_anew_with_series_that_do_not_go_on(models: dict[str, Fitted], panel: Panel) -> None:

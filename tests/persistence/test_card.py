@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import varnn
 from varnn import Panel, VARNNRegressor
 from varnn.cli.app import app
-from varnn.errors import ConfigError, ModelFileError
+from varnn.errors import ModelFileError
 from varnn.persistence import model_file
 from varnn.persistence.card import card, period
 
@@ -71,21 +71,6 @@ def test_inspect_shows_names_as_they_stand_and_keeps_the_card(path: Path) -> Non
     assert "1: heat [K]" in shown  # brackets are no markup
     facts = json.loads(CliRunner().invoke(app, ["inspect", str(path), "--json"]).output)
     assert facts["card"] == model_file.read_card(path)
-
-
-def test_a_file_from_before_there_were_cards_still_loads(model: VARNNRegressor, path: Path) -> None:
-    tensors, header = model_file.from_bytes(path.read_bytes(), "the file")
-    del header["card"], header["summary"]["period"]
-    path.write_bytes(model_file.to_bytes(tensors, {**header, "format": 1}))
-    assert model_file.read_card(path) == ""
-    old = varnn.load(path)
-    rows = Panel.from_arrays(np.ones((5, 1)), np.ones(5), input_names=["heat [K]"])
-    np.testing.assert_array_equal(old.predict(rows), model.predict(rows))
-    with pytest.raises(ConfigError, match="intervals"):  # which were another kind then
-        old.predict(rows, interval=0.9)
-    assert CliRunner().invoke(app, ["inspect", str(path)]).exit_code == 0
-    old.save(path)  # which gives it one
-    assert "Trained on 200 rows of 1 series.\n" in model_file.read_card(path)
 
 
 def test_the_card_is_text_in_the_header(path: Path) -> None:

@@ -20,6 +20,8 @@ from varnn import Details, Panel, VARNNRegressor
 from varnn.errors import ModelFileError, OutputError
 from varnn.persistence import model_file
 
+DETAILS = Details().get_params()
+
 
 @pytest.fixture(scope="module")
 def panel() -> Panel:
@@ -134,12 +136,30 @@ def test_foreign_files_are_refused_and_nothing_is_unpickled(tmp_path: Path) -> N
         varnn.load(tmp_path / "absent.varnn")
 
 
-def test_a_file_of_a_later_version_says_to_upgrade(path: Path) -> None:
+@pytest.mark.parametrize("change", [-3, -1, 1, 0.0])
+def test_a_file_of_another_version_says_to_fit_again(path: Path, change: float) -> None:
     tensors, header = model_file.from_bytes(path.read_bytes(), "it")
-    later = model_file.FORMAT + 1
-    path.write_bytes(model_file.to_bytes(tensors, {**header, "format": later}))
-    with pytest.raises(ModelFileError, match=rf"has format {later}.*pip install --upgrade varnn"):
+    other = model_file.FORMAT + change
+    path.write_bytes(model_file.to_bytes(tensors, {**header, "format": other}))
+    words = rf"written by another version of varnn: it has format {other}.*Fit the model and save it again"
+    with pytest.raises(ModelFileError, match=words):
         varnn.load(path)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"graded": 2}, {"details": {"patience": 3}}, {"details": {**DETAILS, "graded": 2}}, {"details": 3}],
+)
+def test_settings_of_other_names_are_those_of_another_version(path: Path, other: dict[str, Any]) -> None:
+    tensors, header = model_file.from_bytes(path.read_bytes(), "it")
+    header["settings"] |= {"details": DETAILS}
+    path.write_bytes(model_file.to_bytes(tensors, header))
+    assert varnn.load(path).details == Details()
+    less = {name: value for name, value in header["settings"].items() if name != "linear"}
+    for wrong in (header["settings"] | other, less):
+        path.write_bytes(model_file.to_bytes(tensors, {**header, "settings": wrong}))
+        with pytest.raises(ModelFileError, match=r"another version of varnn: its settings are not those"):
+            varnn.load(path)
 
 
 def test_a_header_that_contradicts_the_weights_is_refused(path: Path) -> None:

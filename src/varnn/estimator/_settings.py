@@ -8,7 +8,7 @@ import numpy as np
 from varnn.data.preparation import FILLS, SCALES
 from varnn.data.rules import Rule, choice, either, flag, listed, names, number, optional, text, whole
 from varnn.errors import ConfigError, ModelFileError
-from varnn.estimator.details import MOVED, Details
+from varnn.estimator.details import Details
 from varnn.model.adaptation import LEAST_FORGETTING
 from varnn.model.calendar import CYCLES
 from varnn.model.experts import BOOSTING
@@ -30,9 +30,7 @@ _FLAT: dict[str, Rule] = {
         either(choice("auto"), listed(choice(*CYCLES), f"a list of some of {list(CYCLES)}, each once"))
     ),
     "peers": flag,
-    "adapt": Rule(
-        "'constant-gain' (which was called 'rls'), or None", lambda one: one in ("constant-gain", None)
-    ),
+    "adapt": Rule("'constant-gain' or None", optional(choice("constant-gain")).holds),
     "experts": listed(choice(BOOSTING), "() or ('boosting',), the experts there are to choose from"),
     "intervals": either(flag, choice(*METHODS)),
     "horizon": whole(1),
@@ -65,9 +63,6 @@ _DETAILS: dict[str, Rule] = {
     "max_rows": optional(whole(1)),
     "engine": text,  # names are those of the registry, which a fit asks: it needs torch
 }
-# Files from before there were these were made with them so.
-_LATER = {"peers": False, "linear": True, "adapt": "constant-gain", "experts": ()}
-_NEW_VALUES = {("adapt", "rls"): "constant-gain"}
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
@@ -143,25 +138,20 @@ def with_details(params: Mapping[str, Any], known: Mapping[str, Any]) -> dict[st
 
 
 def settings_of_file(settings: Mapping[str, Any], path: object) -> dict[str, Any]:
-    """Settings that a file holds, and that are known here; those that no model has are refused.
-
-    Files from before there were ``details`` hold all settings side by side, some under earlier names.
-    """
-    named = {MOVED.get(name, name): value for name, value in settings.items()}
-    for (name, old), new in _NEW_VALUES.items():
-        if named.get(name) == old:
-            named[name] = new
-    seldom = {name: value for name, value in named.items() if name in _DETAILS}
-    if isinstance(named.get("details"), Mapping):
-        seldom |= {name: value for name, value in named["details"].items() if name in _DETAILS}
-    known = {name: value for name, value in named.items() if name in _FLAT and name != "details"}
-    known["details"] = Details(**seldom) if seldom else None
+    """Undo :func:`plain_settings`; settings that no model has are refused."""
+    known, details = dict(settings), settings.get("details")
+    named = {*_DETAILS} if details is None else {*details} if isinstance(details, Mapping) else set()
+    if known.keys() != _FLAT.keys() or named != _DETAILS.keys():
+        raise ModelFileError(
+            f"{str(path)!r} was written by another version of varnn: its settings are not those of a model "
+            "here. Fit the model and save it again."
+        )
+    known["details"] = None if details is None else Details(**details)
     try:
-        check_settings({**_LATER, **known})
+        check_settings(known)
     except ConfigError as error:
         raise ModelFileError(f"{str(path)!r} holds settings that no model has: {error}") from None
-    if "experts" in known:  # JSON has no tuples
-        known["experts"] = tuple(known["experts"])
+    known["experts"] = tuple(known["experts"])  # JSON has no tuples
     return known
 
 

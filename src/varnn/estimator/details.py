@@ -1,9 +1,8 @@
 """Settings that are seldom changed, in one record."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import wraps
-from typing import Any, Literal, ParamSpec
+from typing import Any, Literal
 
 from varnn.errors import ConfigError
 from varnn.estimator import defaults
@@ -101,8 +100,6 @@ class Details:
         return f"Details({', '.join(given)})"
 
 
-# Parameters of the estimator that were, or were called otherwise -> fields of its details.
-MOVED = {"graded": "loss_rows", "averaging": "weight_ema"}
 NAMES = tuple(one.name for one in fields(Details))
 _PUBLISHED = Details(
     memory_size=None,
@@ -144,23 +141,3 @@ def flattened(settings: Mapping[str, Any]) -> dict[str, Any]:
     details = settings.get("details") or Details()
     plain = {name: value for name, value in settings.items() if name != "details"}
     return {**plain, **details.get_params()}
-
-
-_P = ParamSpec("_P")
-
-
-def pointing_to_details(constructor: Callable[_P, None]) -> Callable[_P, None]:
-    """Let a constructor say of settings that are fields of the details where they are."""
-
-    @wraps(constructor)
-    def checked(*arguments: _P.args, **settings: _P.kwargs) -> None:
-        for name in settings:
-            field = MOVED.get(name, name)
-            if field in NAMES:
-                raise TypeError(
-                    f"VARNNRegressor() got an unexpected keyword argument {name!r}: it is one of the details "
-                    f"now. Give details=Details({field}=...)."
-                )
-        constructor(*arguments, **settings)
-
-    return checked

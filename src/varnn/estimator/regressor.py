@@ -20,7 +20,7 @@ from varnn.estimator._fit import fit_rows
 from varnn.estimator._forecast import Method
 from varnn.estimator._settings import checked_details, plain_settings, with_details
 from varnn.estimator.contract import Regressor, check_is_fitted
-from varnn.estimator.details import NAMES, Details, pointing_to_details, published
+from varnn.estimator.details import NAMES, Details, published
 from varnn.estimator.input import RowSeries, RowTime, in_order, panel_of, take_names
 from varnn.estimator.looking import Looking
 from varnn.estimator.measured import refuse_to_be_measured
@@ -124,7 +124,6 @@ class VARNNRegressor(_display.Shown, Looking, Regressor):
     True
     """
 
-    @pointing_to_details
     def __init__(
         self,
         variant: Variant = defaults.VARIANT,

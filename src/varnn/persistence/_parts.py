@@ -1,6 +1,5 @@
 """Fitted models and forecasters <-> named arrays and plain values, for a file to hold."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -18,11 +17,9 @@ from varnn.model.pipeline import FeaturePipeline
 from varnn.model.training_record import TrainingRecord
 from varnn.network.cell import Architecture, weights_from
 
-logger = logging.getLogger(__name__)
-
 Tensors = dict[str, npt.NDArray[Any]]
 Facts = dict[str, Any]
-INTERVALS, BANDS = "interval_method", "band_method"  # of methods whose arrays have no older names
+INTERVALS, BANDS = "interval_method", "band_method"  # of methods but the usual ones
 
 
 def disassemble(fitted: Fitted) -> tuple[Tensors, Facts]:
@@ -70,27 +67,26 @@ def disassemble(fitted: Fitted) -> tuple[Tensors, Facts]:
 def fitted_from(tensors: Tensors, facts: Mapping[str, Any]) -> Fitted:
     """Undo :func:`disassemble`, of parts that `varnn.persistence.model_checks` has looked at."""
     architecture = Architecture(**facts["architecture"])
-    units = facts.get("time_units", ["ns"] * len(facts["series"]))  # files written before had no others
     return Fitted(
         architecture=architecture,
         weights=weights_from({name: tensors[f"weights.{name}"] for name in architecture.shapes}),
         pipeline=FeaturePipeline.from_parts(facts["recipe"], under("recipe.", tensors)),
         window=int(facts["window"]),
-        context=facts.get("context", "window"),  # files from before there was a choice
-        state_limit=np.inf if facts.get("state_limit") is None else float(facts["state_limit"]),
-        experts=_experts(facts, tensors),
+        context=facts["context"],
+        state_limit=np.inf if facts["state_limit"] is None else float(facts["state_limit"]),
+        experts=_experts(tensors),
         calibrator=_calibrator(INTERVALS, tensors, facts) or _error_scale(facts["spread"], tensors),
         shrinkage=float(facts["share"]),
         input_names=tuple(facts["input_names"]),
         target_name=facts["target_name"],
-        time_name=facts.get("time_name"),
-        series_name=facts.get("series_name"),
-        categories={column: tuple(known) for column, known in facts.get("categories", {}).items()},
-        label_range=_pair(facts.get("label_range")),
-        positive=bool(facts.get("positive", False)),
+        time_name=facts["time_name"],
+        series_name=facts["series_name"],
+        categories={column: tuple(known) for column, known in facts["categories"].items()},
+        label_range=_pair(facts["label_range"]),
+        positive=facts["positive"],
         last_rows={
-            name: _last_rows(f"tail.{index}.", tensors, units[index])
-            for index, name in enumerate(facts["series"])
+            name: _last_rows(f"tail.{index}.", tensors, unit)
+            for index, (name, unit) in enumerate(zip(facts["series"], facts["time_units"], strict=True))
         },
         training=TrainingRecord.from_dict(facts["summary"]),
     )
@@ -143,16 +139,9 @@ def _pair(numbers: list[float] | None) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-def _experts(facts: Mapping[str, Any], tensors: Tensors) -> Experts | None:
+def _experts(tensors: Tensors) -> Experts | None:
     arrays = under("experts.", tensors)
-    if arrays:
-        return Experts.from_arrays(arrays)
-    if facts.get("adaptation") is not None:
-        logger.warning(
-            "this model was saved by an earlier version, whose readout learnt on in another way: it predicts "
-            "as it was trained, and learns no more. Fit it again to have a model that does."
-        )
-    return None
+    return Experts.from_arrays(arrays) if arrays else None
 
 
 def _error_scale(unit: float | None, tensors: Tensors) -> ErrorScale | None:

@@ -117,15 +117,9 @@ _MODEL: dict[str, Rule] = {
     "series": names,
     "summary": table,
     "spread": optional(_positive),
-}
-_METHOD = Rule("an interval method that is known here", lambda one: isinstance(one, str) and one in METHODS)
-_LATER: dict[str, Rule] = {  # of these what is there: files from before lack them, or alone have them
-    "adaptation": optional(listed(number(-_LARGE, _LARGE), "a list of numbers", unique=False)),
     "positive": flag,
     "context": choice(*get_args(Context)),
     "state_limit": optional(number(_SMALL, LARGEST_STATE)),
-    "interval_method": optional(_METHOD),
-    "band_method": optional(_METHOD),
     "time_name": optional(text),
     "series_name": optional(text),
     "categories": Rule("columns, and lists of their categories", _are_categories),
@@ -148,8 +142,10 @@ _LATER: dict[str, Rule] = {  # of these what is there: files from before lack th
         )
     ),
 }
+_METHOD = Rule("an interval method that is known here", lambda one: isinstance(one, str) and one in METHODS)
+_METHODS: dict[str, Rule] = {"interval_method": optional(_METHOD), "band_method": optional(_METHOD)}
 _COUNT = whole(0, 1 << 53)
-_SUMMARY: dict[str, Rule] = {  # of these what is there; older files lack some
+_SUMMARY: dict[str, Rule] = {  # of these what is there: what is not known is left out
     "rows": _COUNT,
     "series": _COUNT,
     "refitted on": _COUNT,
@@ -178,6 +174,7 @@ _RECIPE_ARRAYS = {
     "recipe.scaling.input_offset": Numbers("P"),
     "recipe.scaling.input_scale": Numbers("P", _SMALL),
     "recipe.scaling.input_lead": Numbers("P"),
+    "recipe.scaling.input_limit": Numbers("1", 1e-3, LIMIT),
     "recipe.scaling.target_offset": Numbers("1"),
     "recipe.scaling.target_scale": Numbers("1", _SMALL),
 }
@@ -189,21 +186,21 @@ _LINEAR_ARRAYS = {
     "recipe.linear.of_last": Numbers("1"),
     "recipe.linear.of_changes": Numbers("label lags"),
     "recipe.linear.of_inputs": Numbers("input lags,I"),
-}
-_OPTIONAL_ARRAYS = {  # older files lack them
-    "recipe.scaling.input_limit": Numbers("1", 1e-3, LIMIT),
     "recipe.linear.ridge": Numbers("1", 0.0),
     "recipe.linear.largest_change": Numbers("1", 0.0),
+    "recipe.linear.input_low": Numbers("I"),
+    "recipe.linear.input_high": Numbers("I"),
+}
+_OPTIONAL_ARRAYS = {  # where there are seasons, and where errors have a bound
     "recipe.linear.periods": Numbers("seasons", SHORTEST, LONGEST),
     "recipe.linear.of_seasons": Numbers("seasons,4"),
     "spread.largest": Numbers("1", 0.0, np.inf),
 }
-_LABEL_ARRAYS = {
+_LABEL_ARRAYS = {  # where labels changed in training
     "recipe.labels.change": Numbers("1", 0.0),
     "recipe.labels.low": Numbers("1"),
     "recipe.labels.high": Numbers("1"),
 }
-_INPUT_BOUNDS = {"recipe.linear.input_low": Numbers("I"), "recipe.linear.input_high": Numbers("I")}
 _FORECASTER_ARRAYS = {
     "shares": Numbers("H", 0.0, 1.0),
     "direct.mean": Numbers("1"),
@@ -280,7 +277,7 @@ class Checks:
 def check_model(tensors: Tensors, header: Facts, what: str) -> None:
     """Refuse a model file that holds anything but a model."""
     checks = Checks(what)
-    checks.facts(header, {"settings": table})
+    checks.facts(header, {"card": text, "settings": table})
     sizes = _check_network(checks, tensors, header, "")
     checks.facts(header["summary"], _SUMMARY, all_there=False)
     chosen = header["settings"].get("window", header["window"])
@@ -288,15 +285,15 @@ def check_model(tensors: Tensors, header: Facts, what: str) -> None:
         checks.fail(f"its window of {header['window']} rows is longer than its settings say")
     if sizes["H"] != 1:
         checks.fail("its one-step network looks several rows ahead")
-    units = header.get("time_units")
-    if units is not None and len(units) != len(header["series"]):
+    units = header["time_units"]
+    if len(units) != len(header["series"]):
         checks.fail("its series are not as many as the units of their times")
     for index in range(len(header["series"])):
         rows = {"D": sizes["D"]}
         checks.arrays(tensors, _TAIL_ARRAYS, f"tail.{index}.", rows)
         if f"tail.{index}.time" in tensors:
             checks.array(tensors, f"tail.{index}.time", _TAIL_TIME, rows)
-            if units is not None and units[index] is None:
+            if units[index] is None:
                 checks.fail(f"the times of its series {shown(header['series'][index])} have no unit")
         if rows["R"] == 0:
             checks.fail(f"no row is kept of its series {shown(header['series'][index])}")
@@ -325,8 +322,8 @@ def _check_network(checks: Checks, tensors: Tensors, facts: Facts, prefix: str) 
     """Check all that makes a network and what surrounds it; give the sizes of both."""
     where = f"{prefix.rstrip('.')}: " if prefix else ""
     checks.facts(facts, _MODEL, where)
-    checks.facts(facts, _LATER, where, all_there=False)
-    of_texts = facts.get("categories", {})
+    checks.facts(facts, _METHODS, where, all_there=False)
+    of_texts = facts["categories"]
     if strange := set(spelt_out(of_texts, of_texts)) - set(facts["input_names"]):
         checks.fail(f"the category {shown(min(strange))} is none of its inputs")
     checks.facts(facts["architecture"], _ARCHITECTURE, f"{where}architecture: ")
@@ -338,7 +335,7 @@ def _check_network(checks: Checks, tensors: Tensors, facts: Facts, prefix: str) 
         checks.fail("its network accumulates a memory that it does not have")
     if architecture.residual == "scalar" and architecture.memory_size != 1:
         checks.fail("its network hands on one number, and its memory is wider")
-    if facts.get("context") == "series" and facts.get("state_limit") is None:
+    if facts["context"] == "series" and facts["state_limit"] is None:
         checks.fail(
             f"{where}its state is carried through a series, and no 'state_limit' says how large it may be"
         )
@@ -378,15 +375,11 @@ def _check_surroundings(checks: Checks, tensors: Tensors, prefix: str, facts: Fa
     sizes["P"] = sizes["I"] + linear * (len(ADDED_INPUTS) + pipeline["peers"])
     needed = _RECIPE_ARRAYS | (_LINEAR_ARRAYS if linear else {})
     present = {name: one for name, one in _OPTIONAL_ARRAYS.items() if prefix + name in tensors}
-    for group in (_LABEL_ARRAYS, _INPUT_BOUNDS):  # all of one kind, or none
-        if any(prefix + name in tensors for name in group):
-            present |= group
-            low, high = (f"{prefix}{name}" for name in list(group)[-2:])
-            if low in tensors and high in tensors and tensors[low].shape == tensors[high].shape:
-                _check_order(checks, tensors, low, high)
-    checks.arrays(tensors, needed | present, prefix, sizes)
-    if linear:
-        _check_order(checks, tensors, f"{prefix}recipe.linear.low", f"{prefix}recipe.linear.high")
+    filtered = any(prefix + name in tensors for name in _LABEL_ARRAYS)  # all of them, or none
+    checks.arrays(tensors, needed | present | (_LABEL_ARRAYS if filtered else {}), prefix, sizes)
+    ordered = ["linear.", "linear.input_"] * linear + ["labels."] * filtered
+    for part in ordered:
+        _check_order(checks, tensors, f"{prefix}recipe.{part}low", f"{prefix}recipe.{part}high")
     if any(name.startswith(f"{prefix}experts.") for name in tensors):
         _check_experts(checks, tensors, prefix, sizes, linear=linear)
     for name in tensors:
@@ -449,7 +442,7 @@ def _check_forecaster(checks: Checks, tensors: Tensors, facts: Facts, header: Fa
     same = all(facts[name] == header[name] for name in ("input_names", "target_name"))
     if not same or facts["series"] or not set(facts["known"]) <= set(facts["input_names"]):
         checks.fail("its forecaster is not one of these inputs and this target")
-    if facts.get("context", "window") != "window":
+    if facts["context"] != "window":
         checks.fail("its forecaster carries a state through a series, and forecasts are made from windows")
     if sizes["H"] < 2 or facts["window"] > header["window"] + _CHOSEN_WINDOW:
         checks.fail("its forecaster looks no rows ahead, or back on more rows than its model")

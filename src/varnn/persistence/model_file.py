@@ -19,7 +19,7 @@ from safetensors.numpy import load, save
 
 from varnn._version import VERSION
 from varnn.data.files import write_atomically
-from varnn.data.rules import shown
+from varnn.data.rules import shown, text
 from varnn.errors import DataError, ModelFileError, OutputError
 from varnn.model.fitted import Fitted
 from varnn.model.forecast import Forecaster
@@ -33,10 +33,9 @@ from varnn.persistence._parts import (
     under,
 )
 from varnn.persistence.card import card
-from varnn.persistence.model_checks import check_depth, check_model
+from varnn.persistence.model_checks import Checks, check_depth, check_model
 
-FORMAT = 4  # since 3, times are kept in their own unit; since 4, settings have the names of today
-_ERROR_SCALE_SINCE = 2  # in files before, what was learnt about errors meant something else
+FORMAT = 4  # of what is written, and the only one that is read
 KEY = "varnn"
 _DATABASE = b"SQLite format 3\0"  # what such a file begins with
 _FORECASTER = "forecaster."  # before the names of its tensors
@@ -114,8 +113,6 @@ def read(path: str | Path) -> Contents:
 def unpacked(blob: bytes, what: str) -> Contents:
     """Undo :func:`packed`; ``what`` names the source in errors."""
     tensors, header = from_bytes(blob, what)
-    if header["format"] < _ERROR_SCALE_SINCE:
-        header["spread"] = None
     check_model(tensors, header, what)
     forecaster = None
     try:
@@ -138,16 +135,18 @@ def _check_parts(fitted: Fitted, forecaster: Forecaster | None, what: str) -> No
 
 
 def read_card(path: str | Path) -> str:
-    """Card kept in a model file; empty for files written before there was one."""
-    _, header = from_bytes(Path(path).read_bytes(), f"{str(path)!r}")
-    return str(header.get("card", ""))
+    """Card kept in a model file."""
+    what = repr(str(path))
+    _, header = from_bytes(Path(path).read_bytes(), what)
+    Checks(what).facts(header, {"card": text})
+    return str(header["card"])
 
 
 def to_bytes(tensors: Tensors, header: Mapping[str, Any]) -> bytes:
     """Pack tensors and a JSON header into safetensors bytes with a checksum."""
-    text = json.dumps({**header, "checksum": checksum(tensors, header)}, allow_nan=False)
+    facts = json.dumps({**header, "checksum": checksum(tensors, header)}, allow_nan=False)
     contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    return save(contiguous, metadata={KEY: text})
+    return save(contiguous, metadata={KEY: facts})
 
 
 def from_bytes(blob: bytes, what: str) -> tuple[Tensors, dict[str, Any]]:
@@ -167,10 +166,10 @@ def from_bytes(blob: bytes, what: str) -> tuple[Tensors, dict[str, Any]]:
             f"{what} is not a file of this library (or its beginning is damaged). "
             "Files written by model.save() end in .varnn."
         ) from None
-    if not isinstance(found, int) or isinstance(found, bool) or not 1 <= found <= FORMAT:
+    if type(found) is not int or found != FORMAT:
         raise ModelFileError(
-            f"{what} has format {shown(found)}; this version ({VERSION}) reads up to {FORMAT}. "
-            "Upgrade with: pip install --upgrade varnn"
+            f"{what} was written by another version of varnn: it has format {shown(found)}, and this one "
+            f"({VERSION}) reads {FORMAT}. Fit the model and save it again."
         )
     try:
         tensors = load(blob)
