@@ -6,7 +6,6 @@ import os
 import shutil
 import sqlite3
 import threading
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,13 @@ import pytest
 
 from varnn import Details, Panel, Stream, VARNNRegressor
 from varnn.data.files import write_atomically
-from varnn.data.locks import Lock
 from varnn.errors import ConfigError, ModelFileError, OutputError, ThreadError
-from varnn.streaming import _journal, messages
+from varnn.streaming import messages
 from varnn.streaming import store as store_module
 from varnn.streaming._compiled_step import CompiledStep
 from varnn.streaming._journal import Journal
 from varnn.streaming._numpy_step import NumpyStep
 from varnn.streaming.by_name import Streams
-from varnn.streaming.linked import LinkedStreams
 from varnn.streaming.store import EVERY, Store
 
 SMALL: Any = {"epochs": 1, "hidden_size": 6, "ensemble": 2, "window": 4, "device": "cpu"}
@@ -269,30 +266,6 @@ def test_a_number_that_json_does_not_have_is_null(alone: VARNNRegressor) -> None
     assert live.answer({"x": [1.0, 2.0], "y": float("nan")})["innovation"] is None
 
 
-@pytest.mark.parametrize("kind", ["alone", "linked"])
-def test_a_state_file_of_before_is_taken_over_once(
-    kind: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    model, lines = request.getfixturevalue(kind), lines_of(30)
-    with Store(model, tmp_path / "whole") as store:
-        whole = answered(store, lines)
-    for one in whole:
-        one.pop("seq")
-    before = Store(model)
-    answered(before, lines[:40])
-    path = tmp_path / "former"
-    write_atomically(path, before.streams.snapshot())
-    for first, last in ((40, 60), (60, len(lines))):  # the second time it is a store already
-        with Store(model, path) as store:
-            found = answered(store, lines[first:last])
-        if first == 40:
-            assert min(one["seq"] for one in found) == 1
-        for one in found:
-            one.pop("seq")
-        assert found == whole[first:last]
-    assert {one.name for one in tmp_path.glob(".former*")} == set()
-
-
 def test_files_that_cannot_be_gone_on_from(
     alone: VARNNRegressor, linked: VARNNRegressor, tmp_path: Path
 ) -> None:
@@ -300,15 +273,20 @@ def test_files_that_cannot_be_gone_on_from(
         pass
     with pytest.raises(ModelFileError, match="another model"):
         Store(alone, tmp_path / "linked")
-    write_atomically(tmp_path / "former", LinkedStreams(linked).snapshot())
-    with pytest.raises(ModelFileError, match="another model"):
-        Store(alone, tmp_path / "former")
-    write_atomically(tmp_path / "former", Streams(alone).snapshot()[:-3])
-    with pytest.raises(ModelFileError, match="truncated or damaged"):
-        Store(alone, tmp_path / "former")
+    for version in ("1", "3"):
+        with sqlite3.connect(tmp_path / "linked") as database:
+            database.execute("UPDATE facts SET value = ? WHERE name = 'version'", (version,))
+        database.close()
+        with pytest.raises(ModelFileError, match=f"another version of varnn: it has version {version}"):
+            Store(linked, tmp_path / "linked")
+    write_atomically(tmp_path / "snapshot", Streams(alone).snapshot())
     (tmp_path / "text").write_text("hello")
-    with pytest.raises(ModelFileError, match="not a file of this library"):
-        Store(alone, tmp_path / "text")
+    for name in ("snapshot", "text"):
+        before = (tmp_path / name).read_bytes()
+        with pytest.raises(ModelFileError, match="not a state file of this library"):
+            Store(alone, tmp_path / name)
+        assert (tmp_path / name).read_bytes() == before
+        assert not (tmp_path / f"{name}-lock").exists()
     with sqlite3.connect(tmp_path / "other") as database:
         database.execute("CREATE TABLE mine (a)")
     database.close()
@@ -341,21 +319,6 @@ def test_one_process_at_a_time(alone: VARNNRegressor, tmp_path: Path) -> None:
         Store(alone, path)
     (tmp_path / "s-lock").write_text("process 1 on somewhere\n")  # as one that died leaves it
     Store(alone, path).close()
-
-
-def test_a_file_of_before_that_another_process_has_is_left_alone(
-    alone: VARNNRegressor, tmp_path: Path
-) -> None:
-    path = tmp_path / "former"
-    write_atomically(path, Streams(alone).snapshot())
-    before = path.read_bytes()
-    other = Lock(path, "Wait.")
-    with pytest.raises(OutputError, match="in use by"):
-        Store(alone, path)
-    assert path.read_bytes() == before
-    other.release()
-    Store(alone, path).close()
-    assert path.read_bytes() != before
 
 
 def test_threads_may_take_turns_with_a_store_and_not_meet_in_it(store: Store) -> None:
@@ -559,40 +522,6 @@ def test_answers_of_a_group_are_found_by_number_and_by_key(alone: VARNNRegressor
         assert [store.answer({"series": name, "x": [0.1, 0.2]})["seq"] for name in NAMES] == [41] * 3
 
 
-def test_a_file_of_version_1_is_gone_on_with(alone: VARNNRegressor, tmp_path: Path) -> None:
-    """Version 1 had a row for each message and for each answer, with spaces in it."""
-    lines = lines_of(20)
-    with Store(alone, tmp_path / "whole") as store:
-        whole = answered(store, lines)
-    before = Store(alone, tmp_path / "now")
-    answered(before, lines[:30])
-    database = sqlite3.connect(crashed(tmp_path / "now", "former"))
-    before.close()
-    with database:
-        for table, number in (("journal", "entry"), ("answers", "seq")):
-            rows = database.execute(f"SELECT * FROM {table}").fetchall()
-            database.execute(f"DELETE FROM {table}")
-            for first, last, *key, text in rows:
-                texts = [json.dumps(json.loads(one)) for one in text[8:].split("\n")]
-                for place, one in enumerate(texts, start=last - len(texts) + 1):
-                    sealed = f"{zlib.crc32(one.encode()):08x}{one}"
-                    marks = ", ".join("?" * (3 + len(key)))
-                    database.execute(f"INSERT INTO {table} VALUES ({marks})", (first, place, *key, sealed))
-            assert database.execute(f"SELECT max({number}) FROM {table}").fetchone()[0] >= 10
-        database.execute("UPDATE facts SET value = '1' WHERE name = 'version'")
-    database.close()
-    with Store(alone, tmp_path / "former") as store:
-        again = [line | {"seq": one["seq"]} for line, one in zip(lines[:30], whole[:30], strict=True)]
-        assert answered(store, again) == whole[:30]
-        assert answered(store, lines[30:]) == whole[30:]
-    with sqlite3.connect(tmp_path / "former") as database:
-        assert database.execute("SELECT value FROM facts WHERE name = 'version'").fetchone() == ("2",)
-        database.execute("UPDATE facts SET value = '3' WHERE name = 'version'")
-    database.close()
-    with pytest.raises(ModelFileError, match="has version 3; this library reads 2"):
-        Store(alone, tmp_path / "former")
-
-
 def test_what_is_nested_deep_is_taken_and_done_again(alone: VARNNRegressor, tmp_path: Path) -> None:
     """It is of no use, and reading it again must not need more calls than there are."""
     deep: Any = 1
@@ -655,27 +584,6 @@ def test_what_could_not_be_written_is_written_with_the_next_commit(
     with Store(alone, tmp_path / "live") as again:
         found = again.answer({"series": "a", "x": [0.1, 0.2]})
     assert found["prediction"] == reference.predict([0.1, 0.2])
-
-
-def test_messages_of_several_lines_in_a_file_of_before(alone: VARNNRegressor, tmp_path: Path) -> None:
-    path, lines = tmp_path / "old", [{"series": "a", "x": [0.1, row / 9], "y": 1.0} for row in range(5)]
-    with Store(alone, tmp_path / "new") as other:
-        for message in lines:
-            other.answer(message)
-        expected = other.answer({"series": "a", "x": [0.0, 0.0]})
-    with Store(alone, path) as store:
-        for message in lines:
-            store.answer(message)
-            store.commit()
-        journal: Any = store._journal
-        for entry, message in enumerate(lines, start=1):
-            text = json.dumps(message, indent=1)
-            journal._database.execute(
-                "UPDATE journal SET message = ? WHERE entry = ?", (_journal._sealed(text), entry)
-            )
-        journal._database.execute("UPDATE facts SET value = '1' WHERE name = 'version'")
-    with Store(alone, path) as again:
-        assert again.answer({"series": "a", "x": [0.0, 0.0]}) == expected
 
 
 def test_a_name_as_long_as_a_book_is_not_kept_in_mind(alone: VARNNRegressor) -> None:

@@ -6,7 +6,7 @@ messages that are sent again. A group of messages, its answers, the numbers and 
 one transaction: after a crash, all of it is there or nothing.
 
 The messages of a series in a group are one row, one line each, under the number of the last; and so are its
-answers, but for those with a key. Rows are what SQLite takes its time for. Version 1 had a row for each.
+answers, but for those with a key. Rows are what SQLite takes its time for.
 
 A state is some hundred kilobytes, a message some hundred bytes: so messages are written as they come, and a
 state once in many. What a stream does follows from its state and its messages to the last bit, so that the
@@ -16,10 +16,9 @@ The file is in WAL mode: beside it lie ``-wal`` and ``-shm`` while it is open, a
 it is. A lock ends with its process, however that ended.
 """
 
-import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -31,7 +30,6 @@ from varnn.streaming.kept import Answer, Entry, Group, Known, State
 
 _MARK = 0x7661726E  # "varn", SQLite's application_id
 _VERSION = 2
-_READ = ("1", "2")
 _LOG_PAGES = 4000
 _IN_ROWS = "in rows"  # the name of a fact
 _ROOM = 1 << 16  # characters
@@ -61,8 +59,6 @@ class Journal:
     synchronous : bool, default=True
         Whether each group is also brought to the disk itself: then answers outlive a loss of power, and not
         only the death of the process.
-    first : callable or None, default=None
-        What to do once the file is locked, before it is opened.
     in_rows : bool, default=False
         Whether its messages may be those of `varnn.streaming.rows`; one that holds such is refused otherwise.
 
@@ -84,7 +80,6 @@ class Journal:
         model: str,
         *,
         synchronous: bool = True,
-        first: Callable[[], None] | None = None,
         in_rows: bool = False,
     ) -> None:
         self.path = Path(path).resolve()  # links to one file are one file
@@ -93,14 +88,17 @@ class Journal:
                 f"{str(path)!r} cannot keep the state of streams: it is not a regular file. Name a file."
             )
         is_new = not self.path.exists()
+        if not is_new and not _is_database(self.path):
+            raise ModelFileError(
+                f"{str(path)!r} is not a state file of this library, or its beginning is damaged. Give "
+                "another --state file."
+            )
         self._lock = Lock(self.path, "Give another --state file.")
         try:
-            if first is not None:
-                first()
             with self.explained():
                 self._database = _opened(self.path, model, synchronous=synchronous, in_rows=in_rows)
         except BaseException:
-            self._lock.release(and_remove=is_new or not is_journal(self.path))
+            self._lock.release(and_remove=is_new)
             raise
 
     def __enter__(self) -> "Journal":
@@ -299,27 +297,11 @@ def _sealed(text: str) -> str:
     return f"{zlib.crc32(text.encode()):0{_SEAL}x}{text}"
 
 
-def is_journal(path: Path) -> bool:
-    """Tell whether a file is a database, or new; snapshots of earlier versions are neither."""
-    if not path.exists():
-        return True
+def _is_database(path: Path) -> bool:
+    """Tell whether a file begins as a database, or is empty and becomes one."""
     with path.open("rb") as file:
         beginning = file.read(len(_BEGINNING))
     return beginning in (b"", _BEGINNING)
-
-
-def make(path: Path, model: str, groups: Iterable[Group]) -> None:
-    """Write a whole file beside the place it is to take, then put it there in one step."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-    draft.unlink(missing_ok=True)
-    try:
-        with Journal(draft, model) as journal:
-            for group in groups:
-                journal.write(group)
-        draft.replace(path)
-    finally:
-        for end in ("", "-wal", "-shm", "-lock"):
-            draft.with_name(draft.name + end).unlink(missing_ok=True)
 
 
 def _opened(path: Path, model: str, *, synchronous: bool, in_rows: bool) -> sqlite3.Connection:
@@ -343,9 +325,10 @@ def _opened(path: Path, model: str, *, synchronous: bool, in_rows: bool) -> sqli
                 f"{str(path)!r} is a database of another program. Give another --state file."
             )
         facts = dict(database.execute("SELECT name, value FROM facts"))
-        if facts["version"] not in _READ:
+        if facts["version"] != str(_VERSION):
             raise ModelFileError(
-                f"{str(path)!r} has version {facts['version']}; this library reads {_VERSION}. Upgrade it."
+                f"{str(path)!r} was written by another version of varnn: it has version {facts['version']}, "
+                f"and this one reads {_VERSION}. Give another --state file, and begin anew."
             )
         if facts["model"] != model:
             raise ModelFileError(
@@ -356,8 +339,6 @@ def _opened(path: Path, model: str, *, synchronous: bool, in_rows: bool) -> sqli
                 f"{str(path)!r} is the file of a service, whose messages mean something else. Go on by "
                 "varnn serve, or give another --state file."
             )
-        if facts["version"] != str(_VERSION):
-            _bring_up_to_date(database)
         database.execute("PRAGMA journal_mode = WAL")
         # Many series write far apart: pages are taken into the file after more than the 1000 of SQLite.
         database.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
@@ -366,17 +347,3 @@ def _opened(path: Path, model: str, *, synchronous: bool, in_rows: bool) -> sqli
         database.close()
         raise
     return database
-
-
-def _bring_up_to_date(database: sqlite3.Connection) -> None:
-    """Make rows of before, one message each, those of groups of one: a message then has one line."""
-    with database:
-        database.execute("BEGIN IMMEDIATE")
-        rows = database.execute("SELECT scope, entry, message FROM journal WHERE instr(message, char(10))")
-        for scope, entry, sealed in rows.fetchall():
-            if sealed == _sealed(sealed[_SEAL:]):  # what is damaged stays so, and is told when it is read
-                line = _sealed(sealed[_SEAL:].replace("\n", " "))  # within texts JSON has no line breaks
-                database.execute(
-                    "UPDATE journal SET message = ? WHERE scope = ? AND entry = ?", (line, scope, entry)
-                )
-        database.execute("UPDATE facts SET value = ? WHERE name = 'version'", (str(_VERSION),))

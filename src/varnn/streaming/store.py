@@ -32,7 +32,6 @@ from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.streaming._answered import Answered, OutOfTurn, Reply, check_next
 from varnn.streaming._cell import Guard
 from varnn.streaming._journal import Journal
-from varnn.streaming._taken_over import take_over
 from varnn.streaming.by_name import Streams
 from varnn.streaming.json_text import read, write
 from varnn.streaming.kept import Answer, Entry, Group, Known, State
@@ -60,8 +59,7 @@ class Store:
     model : object
         A fitted ``VARNNRegressor``, or its ``fitted_``.
     path : str or Path or None, default=None
-        File to keep everything in and to go on from; None for memory alone. A snapshot of ``Streams`` or
-        ``LinkedStreams`` there, as earlier versions wrote it, is taken over.
+        File to keep everything in and to go on from; None for memory alone.
     in_memory : int, default=1000
         Series held in memory, where there is a file.
     most_series : int or None, default=None
@@ -433,9 +431,7 @@ class Store:
 
     def _open(self, path: Path, model: str, *, synchronous: bool) -> None:
         check_writable(path)
-        path = path.resolve()
-        first, in_rows = lambda: take_over(self.streams, path), self._in_rows
-        self._journal = Journal(path, model, synchronous=synchronous, first=first, in_rows=in_rows)
+        self._journal = Journal(path, model, synchronous=synchronous, in_rows=self._in_rows)
         try:
             self._answered = Answered(self._journal, by_kind=self._in_rows)
             self.n_series, self._last_id = self._journal.size, self._journal.last_id
