@@ -184,12 +184,13 @@ def test_what_is_no_file_of_many_models_is_refused(tmp_path: Path, blob: bytes) 
     text.write_text("no database" * 500)
     with pytest.raises(ModelFileError, match=r"not a file of this library|no file of many models"):
         varnn.load(text)
-    later = tmp_path / "later.varnns"
-    written(later, ["a"], blob)
-    with sqlite3.connect(later) as database:
-        database.execute("PRAGMA user_version = 99")
-    with pytest.raises(ModelFileError, match="has format 99; this version reads up to 1"):
-        varnn.load(later)
+    other = tmp_path / "other.varnns"
+    written(other, ["a"], blob)
+    for found in (0, 99):
+        with sqlite3.connect(other) as database:
+            database.execute(f"PRAGMA user_version = {found}")
+        with pytest.raises(ModelFileError, match=f"another version of varnn: it has format {found}"):
+            varnn.load(other)
 
 
 def test_nothing_is_written_over_or_among_what_is_not_ours(tmp_path: Path, blob: bytes) -> None:

@@ -93,7 +93,7 @@ def seconds_since_1970(time: np.datetime64) -> float:
 
 
 def read_back(text: str) -> np.datetime64:
-    """Read what ``str`` made of a timestamp, or what an earlier version's snapshot holds; DataError if not.
+    """Read what ``str`` made of a timestamp; DataError where it is none.
 
     Examples
     --------

@@ -152,11 +152,9 @@ class Monitor:
         Examples
         --------
         >>> Monitor(coverage=0.9).settings()
-        {'coverage': 0.9, 'false_alarms': 0.0001, 'warm_up': 100, 'memory': 1000}
+        {'coverage': 0.9, 'false_alarms': 0.0001, 'warm_up': 100, 'memory': 1000, 'quiet': 0}
         """
-        names = ["coverage", "false_alarms", "warm_up", "memory"]
-        if self.quiet:  # earlier versions have no such setting, and read what does not need it
-            names.append("quiet")
+        names = ("coverage", "false_alarms", "warm_up", "memory", "quiet")
         return {name: getattr(self, name) for name in names}
 
     def state(self) -> npt.NDArray[np.float64]:

@@ -156,7 +156,7 @@ def trained_on(fitted: Fitted, panel: Panel) -> str:
         return ""
     try:
         first, last = (np.datetime64(one) for one in period)
-    except ValueError:  # numbers, or a table of before
+    except ValueError:  # numbers
         return ""
     times = np.asarray(panel.time)
     shared = np.count_nonzero((times >= first) & (times <= last))

@@ -338,17 +338,17 @@ def connect(index: Path, mode: str) -> sqlite3.Connection:
 
 
 def check_kind(database: sqlite3.Connection, place: str) -> None:
-    """Refuse files of others, and of later versions."""
+    """Refuse files of others, and of other versions."""
     (mark,) = database.execute("PRAGMA application_id").fetchone()
     (found,) = database.execute("PRAGMA user_version").fetchone()
     if mark != _MARK:
         raise ModelFileError(
             f"{place} is a SQLite file, but none of many models. Files that fit_many writes end in {SUFFIX}."
         )
-    if found > _FORMAT:
+    if found != _FORMAT:
         raise ModelFileError(
-            f"{place} has format {found}; this version reads up to {_FORMAT}. Upgrade with: pip install "
-            "--upgrade varnn"
+            f"{place} was written by another version of varnn: it has format {found}, and this one reads "
+            f"{_FORMAT}. Fit the models and save them again."
         )
 
 
