@@ -1,31 +1,34 @@
-"""Ways to have the same done by NumPy and by compiled code."""
+"""Ways to run the same source: as plain NumPy, and compiled."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
-from varnn.network import compiled_code
+from varnn.step.kernel import SWITCH, numba_available
 
 
 @contextmanager
 def by_numpy() -> Iterator[None]:
-    """Do without compiled code."""
+    """Run plain code."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(compiled_code.SWITCH, "0")
+        patch.setenv(SWITCH, "0")
         yield
 
 
 @contextmanager
 def by_compiled_code() -> Iterator[None]:
-    """Take compiled code for any number of rows."""
+    """Run compiled code."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv(compiled_code.SWITCH, raising=False)
-        patch.setattr(compiled_code, "ROWS_WORTH_IT", 1)
+        patch.delenv(SWITCH, raising=False)
         yield
 
 
-def n_forms(function: Any) -> int:
-    """Count how often a function was compiled: each is a pause of seconds."""
-    return len(function.signatures)
+WAYS = [
+    pytest.param(by_numpy, id="plain"),
+    pytest.param(
+        by_compiled_code,
+        id="compiled",
+        marks=pytest.mark.skipif(not numba_available(), reason="needs numba"),
+    ),
+]

@@ -24,16 +24,20 @@ from varnn.errors import ModelFileError
 from varnn.estimator._settings import plain_settings
 from varnn.persistence import model_file
 from varnn.persistence._parts import disassemble
+from varnn.step.series import SeriesStep
 from varnn.streaming.by_name import Streams
 from varnn.streaming.linked import LinkedStreams
 
+DEFAULT: dict[str, Any] = {}  # the model whose snapshots are changed
 Change = Callable[[dict[str, Any], dict[str, Any]], object]
 
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Source]]:
     folder = tmp_path_factory.mktemp("good")
-    yield {name: Source(folder, name) for name in fuzz.write_sources(folder)}
+    found = {name: Source(folder, name) for name in fuzz.write_sources(folder)}
+    DEFAULT["default"] = found["default stream"].model
+    yield found
 
 
 def changed(source: Source, change: Change) -> bytes:
@@ -66,6 +70,18 @@ def without(name: str) -> Change:
 
 def first(name: str, value: float) -> Change:
     return lambda arrays, _: arrays[name].reshape(-1).__setitem__(0, value)
+
+
+def carried(field: str, value: float) -> Change:
+    """Change the first numbers of a field that the default's series carry, in the bytes of a snapshot."""
+
+    def change(arrays: dict[str, Any], _: dict[str, Any]) -> None:
+        step = SeriesStep(DEFAULT["default"].fitted_.step)
+        step.restore(arrays["step"])
+        getattr(step.blocks[0].state, field).reshape(-1)[1 if field == "seen" else 0] = value
+        arrays["step"] = step.snapshot()
+
+    return change
 
 
 def lost(gain: Any) -> Any:
@@ -285,7 +301,7 @@ MODELS: dict[str, tuple[str, Change, str]] = {
     ),
 }
 SNAPSHOTS: dict[str, tuple[str, Change, str]] = {
-    "a billion series": ("default fleet", put("n_series", 10**9), "'states' must hold float32 of shape"),
+    "a billion series": ("default fleet", put("n_series", 10**9), "'step' is missing"),
     "a series of words": ("default stream", put("n_series", "one"), "'n_series'"),
     "one series as a fleet": ("default stream", put("n_series", 1), "'pending'"),
     "steps below zero": ("default stream", put("steps", -1), "'steps'"),
@@ -295,14 +311,16 @@ SNAPSHOTS: dict[str, tuple[str, Change, str]] = {
     "a monitor that has warmed up too soon": ("default stream", put("monitor/warm_up", 3), "warm_up"),
     "counts below zero": ("default stream", fill("monitor", -5.0), "below zero"),
     "a monitor of NaN": ("default stream", fill("monitor", math.nan), "'monitor'"),
-    "a memory of NaN": ("default stream", first("states", math.nan), "'states'"),
-    "a memory beyond bounds": ("default stream", first("states", 1e30), "'states'"),
-    "a memory beyond its limit": ("default stream", first("states", 1e6), "'states'"),
+    "a memory of NaN": ("default stream", carried("seen", math.nan), "'seen'"),
+    "a memory beyond bounds": ("default stream", carried("seen", 1e30), "'seen'"),
+    "a memory beyond its limit": ("default stream", carried("seen", 1e6), "'seen'"),
     "a row that waits for infinity": ("default stream", first("pending", math.inf), "'pending'"),
-    "sizes below zero": ("default stream", fill("tracker", -1.0), "'tracker'"),
-    "squares below zero": ("default stream", fill("learning", -1.0), "'learning'"),
-    "neither seen nor unseen": ("default stream", fill("recipe", 0.5), "says neither yes nor no"),
-    "rows observed below zero": ("default stream", fill("recipe", -1.0), "'recipe'"),
+    "sizes below zero": ("default stream", carried("recent_sizes", -1.0), "sizes are negative"),
+    "squares below zero": ("default stream", carried("mean_square", -1.0), "mean square"),
+    "neither seen nor unseen": ("default stream", carried("has_label", 0.5), "'has_label'"),
+    "rows observed below zero": ("default stream", carried("rows", -1.0), "'rows'"),
+    "half a row observed": ("default stream", carried("rows", 2.5), "rows"),
+    "quantiles that fall": ("default stream", carried("quantiles", 9.0), "quantiles"),
     "a time that is none": ("far stream", put("time", "soon"), "time must be a timestamp"),
     "rows below zero": ("far stream", fill("recent.seen", -1), "'recent.seen'"),
     "a sum of words": ("peers linked", put("total", ["a"] * 5), "'total'"),

@@ -93,7 +93,6 @@ def predict(
     from varnn.errors import ConfigError, DataError, ModelFileError
     from varnn.model.intervals import check_levels
     from varnn.model.warm_start import rows_before
-    from varnn.network.compiled_code import worth_it_for
     from varnn.report import predict_page
     from varnn.scale.loading import load
     from varnn.scale.models import Models
@@ -172,8 +171,7 @@ def predict(
             words.print(started, markup=False)
     # Products of a step are small: a second thread gains little, and loses much where cores are busy.
     one_thread = threadpool_limits(1, user_api="blas")
-    alike = worth_it_for(rows)  # as for model.predict, which has them all at once
-    with one_thread, alike, table_writer(output) as write, counting_bar() as progress:
+    with one_thread, table_writer(output) as write, counting_bar() as progress:
         task = progress.add_task("predicting", total=rows, visible=rows > _LONG)
         predicted = (understood, levels, resume)
         for piece in pieces(model, *predicted) if many is None else pieces_of_many(many, *predicted):

@@ -11,7 +11,6 @@ from varnn.data.leaks import exact_leak, tell_leaks
 from varnn.data.preparation import split_in_time, with_learnt_inputs
 from varnn.data.weights import refuse_uncounted, weighted
 from varnn.errors import ConfigError, TrainingError
-from varnn.estimator import warm_up
 from varnn.estimator._reporting import reporter
 from varnn.estimator._settings import checked_details
 from varnn.estimator._tables import validation_of
@@ -62,8 +61,6 @@ def fit_rows(
     check_packages(estimator)  # now, not when all is trained
     from varnn import fitting  # late: it imports torch
 
-    if estimator.linear and estimator.adapt and checked_details(estimator.details).context != "window":
-        warm_up.begin()
     most = checked_details(estimator.details).max_rows
     panel = weighted(X, panel_of(estimator, X, y, series, time, fitting=True), sample_weight)
     if sample_weight is not None and estimator.horizon > 1:

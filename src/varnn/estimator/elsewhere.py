@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from varnn.data.panel import Panel
-from varnn.estimator import warm_up
 from varnn.estimator._fit import fit_rows
 from varnn.estimator._settings import check_settings, plain_settings
 from varnn.estimator._settings import wrong_value as wrong_value  # for those who search among settings
@@ -27,13 +26,6 @@ def checked_settings(regressor: VARNNRegressor) -> dict[str, Any]:
     settings = regressor.get_params(deep=False)
     check_settings(settings)
     return plain_settings(settings)
-
-
-def compile_ahead(regressor: VARNNRegressor) -> None:
-    """Compile in a process beside this one what a fit of these settings makes use of, once."""
-    details = regressor.details or Details()
-    if regressor.linear and regressor.adapt and details.context != "window":
-        warm_up.begin()
 
 
 def fitted_by(trainer: "Trainer | None", regressor: VARNNRegressor, panel: Panel) -> VARNNRegressor:

@@ -7,11 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from varnn._types import BoolArray, FloatArray
-from varnn.data.chunks import ROWS_AT_ONCE
 from varnn.data.context import preceded
 from varnn.data.panel import Panel
 from varnn.errors import require
-from varnn.model.boosting import LEAVES, NEVER, Trees, seen
+from varnn.model.boosting import LEAVES, NEVER, Trees
 from varnn.model.experts import Experts
 from varnn.model.fitted import Fitted
 
@@ -92,16 +91,15 @@ def grow(
 def _examples(fitted: Fitted, experts: Experts, panel: Panel, own: BoolArray | None = None) -> Examples:
     """Rows whose target is known, and that are a panel's own."""
     features, targets, weights = [], [], []
-    for chunk, linear in fitted.pipeline.in_chunks(panel, most=ROWS_AT_ONCE, regressors=True):
-        known = chunk.panel.counted
+    for rows, taps in fitted.pipeline.run(panel, ("columns", "regressors", "target")):
+        known = ~np.isnan(taps.target) & panel.counted[rows]
         if own is not None:
-            known &= own[chunk.rows]
-        regressors = linear.regressors
-        standard = experts.standardised(np.empty((len(known), 0)) if regressors is None else regressors)
-        features.append(seen(chunk.panel.inputs, standard)[known])
-        targets.append(chunk.panel.target[known])
-        if chunk.panel.weights is not None:
-            weights.append(chunk.panel.weights[known])
+            known &= own[rows]
+        seen = np.concatenate([taps.columns, experts.standardized(taps.regressors)], axis=1, dtype=np.float32)
+        features.append(seen[known])
+        targets.append(taps.target[known].astype(np.float32))
+        if panel.weights is not None:
+            weights.append(panel.weights[rows][known])
     counts = np.concatenate(weights) if weights else None
     return Examples(np.concatenate(features), np.concatenate(targets), counts)
 

@@ -11,19 +11,17 @@ from typing import Literal
 import numpy as np
 
 from varnn._types import BoolArray
-from varnn.data.chunks import chunks
 from varnn.data.context import preceded
 from varnn.data.panel import Panel
 from varnn.data.weights import mean_by_weight
 from varnn.model.fitted import Fitted
-from varnn.model.prediction import Scorer, score_chunks
+from varnn.model.prediction import predict_chunks
 
 logger = logging.getLogger(__name__)
 
 LATEST = 20_000  # rows that are looked at
 TOLERATED = 1.01  # times the validation error with windows
 LARGEST = 1e6  # state, in scaled units, that is no runaway
-ROWS_AT_ONCE = 1 << 13  # whose states are kept
 TIMES = 10.0  # the largest state that training rows gave rise to: beyond it a state begins anew
 
 
@@ -67,12 +65,10 @@ def with_limit(fitted: Fitted, training: Panel) -> Fitted:
     """Measure how large carried states are on training rows; where they grow without end, take windows."""
     if not fitted.carried:
         return fitted
-    scorer = Scorer(replace(fitted, state_limit=np.inf), keep_memory=True, keep_hidden=True)
-    prepared, largest = fitted.prepared(training.latest(LATEST)).panel, 0.0
+    endless, largest = replace(fitted, state_limit=np.inf, experts=None), 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        for chunk in chunks(prepared, most=ROWS_AT_ONCE):
-            found = scorer(chunk)
-            for states in (found.memory, found.hidden):
+        for chunk in predict_chunks(endless, training.latest(LATEST), wanted=("hidden", "memory")):
+            for states in (chunk.taps.memory, chunk.taps.hidden):
                 largest = np.maximum(largest, np.abs(states).max(initial=0.0))  # keeps NaN
     if not largest <= LARGEST:
         logger.info("a state carried through the series grows without end: windows are taken instead.")
@@ -82,8 +78,7 @@ def with_limit(fitted: Fitted, training: Panel) -> Fitted:
 
 def _error(fitted: Fitted, rows: Panel, own: BoolArray) -> float:
     """Mean square of the network's errors, in its own units."""
-    prepared = fitted.prepared(rows).panel
     squares = np.empty(len(rows))
-    for chunk in score_chunks(fitted, prepared):
-        squares[chunk.rows] = np.square(prepared.target[chunk.rows] - chunk.output)
+    for chunk in predict_chunks(replace(fitted, experts=None), rows, wanted=("output", "target")):
+        squares[chunk.rows] = np.square(chunk.taps.target - chunk.taps.output)
     return mean_by_weight(squares[own], None if rows.weights is None else rows.weights[own])

@@ -16,12 +16,11 @@ from varnn.model.experts import (
     MOST_JOINED,
     NEVER,
     Experts,
-    in_common,
     names_of,
     read_by_readout,
 )
 from varnn.model.fitted import Fitted
-from varnn.model.prediction import predict_chunks, rows_scored
+from varnn.model.prediction import predict_chunks
 
 LATEST = 20_000  # training rows that gains are learnt from, and validation rows that first weights are
 _EVIDENCE = 100.0  # independent rows that validation rows count as, at most: models were chosen on them
@@ -64,14 +63,15 @@ def learn_experts(
     weights = None if joined.weights is None else joined.weights
     model = replace(fitted, experts=experts)
     predictions, plain, squares = np.empty(len(joined)), np.empty(len(joined)), np.zeros(len(experts.prior))
-    for chunk in predict_chunks(model, joined, own=own):
-        if chunk.followed is not None:
-            errors = (labels[chunk.rows, None] - chunk.followed.experts)[known[chunk.rows]]
-            with np.errstate(over="ignore"):
-                here = 1.0 if weights is None else weights[chunk.rows, None][known[chunk.rows]]
-                squares += (here * np.square(errors)).sum(axis=0)
-        predictions[chunk.rows] = chunk.prediction
-        plain[chunk.rows] = chunk.linear + chunk.correction
+    wanted = ("linear", "output", "experts", "weights")
+    for chunk in predict_chunks(model, joined, wanted=wanted, teach=own):
+        rows, taps = chunk.rows, chunk.taps
+        errors = (labels[rows, None] - taps.linear[:, None] - taps.experts)[known[rows]]
+        with np.errstate(over="ignore"):
+            here = 1.0 if weights is None else weights[rows, None][known[rows]]
+            squares += (here * np.square(errors)).sum(axis=0)
+        predictions[rows] = chunk.prediction
+        plain[rows] = taps.linear + fitted.pipeline.scaling.restore(taps.output)
     noise = _mean_square(labels - predictions, known)
     scaled = _mean_square(labels - plain, known) / fitted.pipeline.scaling.target_scale**2
     prior = experts.prior
@@ -107,7 +107,12 @@ def relearn_experts(fitted: Fitted, before: Fitted, rows: Panel, *, seed: int = 
 
 def _gains(fitted: Fitted, training: Panel, forgetting: tuple[float, ...]) -> Experts:
     """Learn gains from the latest training rows; all experts are believed alike."""
-    hidden, regressors = rows_scored(fitted, training.latest(LATEST))
+    found = [
+        chunk.taps
+        for chunk in predict_chunks(fitted, training.latest(LATEST), wanted=("hidden", "regressors"))
+    ]
+    hidden = np.concatenate([taps.hidden for taps in found], axis=1)
+    regressors = np.concatenate([taps.regressors for taps in found])
     part, linear = fitted.pipeline.linear, None
     centre, deviation, unit = np.empty(0), np.empty(0), 0.0
     season = None if part is None else part.season
@@ -122,9 +127,7 @@ def _gains(fitted: Fitted, training: Panel, forgetting: tuple[float, ...]) -> Ex
             features = read_by_readout(hidden, standard, unit)
     names = names_of(forgetting, linear=part is not None, season=season is not None)
     return Experts(
-        readout=Adaptation(
-            forgetting=forgetting, gain=gain_of(features), noise=1.0, common=in_common(centre, unit)
-        ),
+        readout=Adaptation(forgetting=forgetting, gain=gain_of(features), noise=1.0),
         linear=linear,
         centre=centre,
         deviation=deviation,

@@ -50,16 +50,24 @@ class Review(NamedTuple):
         found, filled = np.empty((3, len(joined))), 0
         names = () if fitted.experts is None else fitted.experts.names
         sums, count = np.zeros(len(names)), 0
-        for chunk in predict_chunks(fitted, joined, keep_hidden=most > 0, own=own):
-            found[:, chunk.rows] = chunk.linear, chunk.correction, chunk.prediction
-            if chunk.followed is not None:
-                errors = joined.target[chunk.rows, None] - chunk.followed.experts
+        wanted = {
+            "linear",
+            "output",
+            *(["first hidden"] if most else []),
+            *(["experts", "weights"] if names else []),
+        }
+        for chunk in predict_chunks(fitted, joined, wanted=wanted, teach=own):
+            taps = chunk.taps
+            corrections = fitted.pipeline.scaling.restore(taps.output)
+            found[:, chunk.rows] = taps.linear, corrections, chunk.prediction
+            if names:
+                errors = joined.target[chunk.rows, None] - taps.linear[:, None] - taps.experts
                 scored = own[chunk.rows] & ~np.isnan(joined.target[chunk.rows])
                 with np.errstate(over="ignore"):
                     sums += np.square(errors[scored]).sum(axis=0)
                 count += int(scored.sum())
             if most:
-                layers = chunk.hidden[0, kept[chunk.rows]]
+                layers = taps.hidden[0, kept[chunk.rows]]
                 hidden[filled : filled + len(layers)] = layers
                 filled += len(layers)
         linear, corrections, predictions = found[:, own]

@@ -25,7 +25,6 @@ from varnn.model.floor import is_never_negative
 from varnn.model.forecast import Forecaster
 from varnn.model.peers import refuse_alone
 from varnn.model.training_record import TrainingRecord
-from varnn.network import compiled_code
 from varnn.network.training import Epoch, OwnEvent, Trained, Trainer, one_thread, train_members
 
 logger = logging.getLogger(__name__)
@@ -141,18 +140,17 @@ def fit(
         on_epoch, stop, trainer or train_members, total=len(horizons) * (1 + refit), time_left=left
     )
     fitted, forecaster = None, None
-    with compiled_code.worth_it_in_a_fit(len(everything)):
-        if one_step:
-            fitted = stages.one_step(settings, training, validation, everything, refit=refit, seed=seed)
-        if horizon > 1:
-            task = Horizon(settings, training, validation, horizon=horizon, known=known_inputs)
-            try:
-                forecaster = stages.forecaster(task, everything, refit=refit, seed=seed)
-            except KeyboardInterrupt:
-                if fitted is None:
-                    raise
-                stages.stop.set()
-                stages.left_out.append("looks one row ahead only")
+    if one_step:
+        fitted = stages.one_step(settings, training, validation, everything, refit=refit, seed=seed)
+    if horizon > 1:
+        task = Horizon(settings, training, validation, horizon=horizon, known=known_inputs)
+        try:
+            forecaster = stages.forecaster(task, everything, refit=refit, seed=seed)
+        except KeyboardInterrupt:
+            if fitted is None:
+                raise
+            stages.stop.set()
+            stages.left_out.append("looks one row ahead only")
     if fitted is not None:
         if forecaster is not None:
             # Where inputs are missing from a series' first row on, both have the same in their place, as a

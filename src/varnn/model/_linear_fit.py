@@ -12,12 +12,15 @@ from typing import NamedTuple
 import numpy as np
 
 from varnn._types import BoolArray, DoubleArray
-from varnn.data.chunks import carried_chunks, chunks
+from varnn.data.chunks import chunks
 from varnn.data.context import preceded
 from varnn.data.panel import Panel
 from varnn.model._ridge import Moments
-from varnn.model.linear import SEASONAL, Form, Labels, LinearPart
+from varnn.model.linear import Form, LinearPart
+from varnn.model.rows import run_panel
+from varnn.model.runtime import linear_model
 from varnn.model.seasons import LONGEST, offered_periods
+from varnn.step.linear import SEASONAL
 
 LABEL_LAGS = (4, 24)  # changes of the label looked back on
 INPUT_LAGS = (-1, 0, 1, 4)  # past rows of inputs looked back on: 0 is x_t alone, -1 not even that
@@ -28,7 +31,6 @@ CHANCE = 0.1  # this share, times how many are lacking, is not preferred to a si
 MOST_REGRESSORS = 512  # candidates with more are left out: they take long and overfit
 BEYOND = 0.5  # of the range it was seen in, either way: how far outside an input is still taken as it is
 _SEASONED = 0.5  # of the rows must have a season behind them, for seasons to be chosen on the rest
-_ROWS_AT_ONCE = 8192
 
 
 def fit_linear(training: Panel, validation: Panel | None, *, of_clock: Sequence[str] = ()) -> LinearPart:
@@ -209,17 +211,12 @@ def _moments(rows: _Rows, layout: _Layout) -> Moments:
 
 def _moments_of(rows: _Rows, layout: _Layout, *, begun: int) -> Moments:
     """Sum up rows with a label; the first ``begun`` of a series have no past to learn from."""
-    moments, form = layout.moments(), layout.largest
-    for one in carried_chunks(rows.panel, context=max(form.reach, begun)):
-        here = one.panel
-        labels = Labels.of(here, layout.mean)
-        learnt = here.counted & (np.arange(len(here)) - here.first_rows >= begun)
-        learnt[: one.context] = False
-        learnt[one.context :] &= rows.own[one.rows]
-        chosen = np.flatnonzero(learnt)
-        for begin in range(0, len(chosen), _ROWS_AT_ONCE):
-            some = chosen[begin : begin + _ROWS_AT_ONCE]
-            regressors = form.regressors(here, labels, some, layout.low, layout.high)
-            weights = None if here.weights is None else here.weights[some]
-            moments.add(regressors, here.target[some] - labels.last[some], weights)
+    moments, form, panel = layout.moments(), layout.largest, rows.panel
+    persistence = layout.part(form, np.zeros(form.width), 0.0)  # whose regressors are those of the candidates
+    learned = panel.counted & rows.own & (np.arange(len(panel)) - panel.first_rows >= begun)
+    for some, taps in run_panel(linear_model(persistence), panel, wanted=("regressors",)):
+        here = learned[some]
+        change = panel.target[some][here] - taps.prediction[here, 0]
+        weights = None if panel.weights is None else panel.weights[some][here]
+        moments.add(taps.regressors[here], change, weights)
     return moments

@@ -53,8 +53,8 @@ class Trees:
     >>> stump = Trees(
     ...     feature=np.array([[1]]), threshold=np.array([[0.5]]), first=np.array([[0]]),
     ...     value=np.array([[-1.0], [1.0]]))
-    >>> stump.predict(np.array([[9.0, 0.5], [9.0, 0.6]])).tolist()
-    [-1.0, 1.0]
+    >>> stump.left.tolist()                            # leaf 0 is the first bit
+    [[1]]
     """
 
     feature: npt.NDArray[np.int32]
@@ -66,37 +66,11 @@ class Trees:
         """Number of trees."""
         return int(self.value.shape[1])
 
-    def predict(self, features: npt.NDArray[Any]) -> DoubleArray:
-        """Predict rows: (n, F) -> (n,)."""
-        splits = max(self.threshold.size, 1)
-        most = max(_SPLITS_AT_ONCE // splits, 1)
-        if len(features) <= most:
-            return self._predict(features)
-        blocks = [self._predict(features[begin : begin + most]) for begin in range(0, len(features), most)]
-        return np.concatenate(blocks)
-
-    def _predict(self, features: npt.NDArray[Any]) -> DoubleArray:
-        values = features.astype(np.float64).take(self.feature, axis=1)  # (n, S, T)
-        ruled_out = np.bitwise_or.reduce((values > self.threshold) * self._left, axis=1)  # (n, T)
-        free = ~ruled_out
-        _, leaf = np.frexp((free & -free).astype(np.float64))  # the lowest bit that is set, counted from 1
-        return np.asarray(np.add.reduce(self._values.take(leaf + self._places), axis=1))
-
     @cached_property
-    def _left(self) -> npt.NDArray[np.int64]:
+    def left(self) -> npt.NDArray[np.int64]:
         """Leaves to the left below each split, as bits: (S, T)."""
         last = np.arange(len(self.first), dtype=np.int64)[:, None]
         return (np.int64(2) << last) - (np.int64(1) << self.first.astype(np.int64))
-
-    @cached_property
-    def _values(self) -> DoubleArray:
-        """Values of leaves, tree after tree."""
-        return np.ascontiguousarray(self.value.T).ravel()
-
-    @cached_property
-    def _places(self) -> npt.NDArray[np.intp]:
-        """Where the values of each tree begin, less the 1 that leaves are counted from."""
-        return np.arange(len(self)) * len(self.value) - 1
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All numbers by name, as arrays for a file."""
@@ -125,11 +99,3 @@ class Trees:
             if (reached & (self.first[:split] < self.first[split])).any():
                 return "has splits whose leaves overlap"
         return None
-
-
-def seen(inputs: npt.NDArray[Any], standard: DoubleArray) -> npt.NDArray[np.float32]:
-    """Join the network's scaled inputs (n, P) and the standardised regressors (n, F): what trees see.
-
-    In single precision: a batch and a stream round differently, and a threshold must not tell them apart.
-    """
-    return np.concatenate([inputs, standard], axis=1, dtype=np.float32, casting="same_kind")

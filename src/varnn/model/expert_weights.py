@@ -68,9 +68,8 @@ def expert_weights(fitted: Fitted, panel: Panel, *, resume: bool | None = None) 
         )
     joined, own = begun(fitted, fitted.matched(panel), resume)
     weights = np.empty((len(joined), len(experts.prior)))
-    for chunk in predict_chunks(fitted, joined, own=own):
-        if chunk.followed is not None:
-            weights[chunk.rows] = chunk.followed.weights
+    for chunk in predict_chunks(fitted, joined, wanted=("experts", "weights"), teach=own):
+        weights[chunk.rows] = chunk.taps.weights
     return ExpertWeights(experts.names, weights[own])
 
 

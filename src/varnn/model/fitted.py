@@ -21,9 +21,11 @@ from varnn.model.calendar import has_times
 from varnn.model.experts import Experts
 from varnn.model.intervals import Calibrator
 from varnn.model.pipeline import FeaturePipeline, Prepared
+from varnn.model.runtime import step_model
 from varnn.model.seasons import in_words
 from varnn.model.training_record import TrainingRecord
 from varnn.network.cell import Architecture, Weights
+from varnn.step.layout import StepModel
 
 Context = Literal["window", "series"]
 SETTLED = 8  # windows, after which a state that is carried has forgotten where it began
@@ -97,7 +99,13 @@ class Fitted:
     before_refit: "Fitted | None" = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "before_refit": None}
+        kept = {name: value for name, value in self.__dict__.items() if name != "step"}
+        return {**kept, "before_refit": None}
+
+    @cached_property
+    def step(self) -> StepModel:
+        """Its numbers as a step takes them; they are computed when they are first asked for."""
+        return step_model(self)
 
     @property
     def n_members(self) -> int:
@@ -114,11 +122,6 @@ class Fitted:
         """What the network predicts a row from."""
         windows = f"windows of {self.window} row{'s' * (self.window > 1)}"
         return f"state carried through the series, trained on {windows}" if self.carried else windows
-
-    @property
-    def rows_before(self) -> int:
-        """Rows before a chunk that the network has to see again: those of a window."""
-        return 0 if self.carried else self.window - 1
 
     @property
     def reach(self) -> int:

@@ -65,6 +65,32 @@ def _totals(index: IntArray, values: npt.NDArray[Any]) -> DoubleArray:
     return np.asarray(np.bincount(index, weights=values), np.float64)
 
 
+def peer_inputs(
+    last: DoubleArray, has_label: DoubleArray, change: DoubleArray, residual: DoubleArray, largest: float
+) -> DoubleArray:
+    """Compute what series in step see of each other: gap to their labels, their change and innovation.
+
+    Parameters
+    ----------
+    last, has_label, change, residual : arrays of shape (n,)
+        Last labels, which of them are there, how they changed, and what the linear part left of them.
+    largest : float
+        Size of a residual beyond which it counts as missing.
+
+    Returns
+    -------
+    array of shape (n, 3)
+        Zero where no other series is known.
+    """
+    known, informed = has_label > 0, np.abs(residual) <= largest  # NaN is not
+    columns = [
+        np.where(known, mean_of_others_now(last, known) - last, np.nan),
+        mean_of_others_now(change, known),
+        mean_of_others_now(residual, informed),
+    ]
+    return np.nan_to_num(np.column_stack(columns), copy=False)
+
+
 def mean_of_others_now(values: DoubleArray, known: BoolArray) -> DoubleArray:
     """Average over the others as :func:`mean_of_others`, for series in step, one row each.
 

@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varnn.model.intervals.error_scale import ErrorScale
 from varnn.step.adaptation import BOUND
-from varnn.step.layout import FILLS, RESIDUALS, StepModel
+from varnn.step.layout import FILLS, RECENT_SIZES, RESIDUALS, StepModel
 
-if TYPE_CHECKING:  # both use this module
+if TYPE_CHECKING:  # they use this module
     from varnn.model.fitted import Fitted
+    from varnn.model.linear import LinearPart
+    from varnn.model.outliers import LabelFilter
     from varnn.model.pipeline import FeaturePipeline
 
 _EMPTY = np.empty(0)
@@ -26,37 +27,76 @@ def step_model(model: "Fitted") -> StepModel:
     )
 
 
-def _of_pipeline(pipeline: "FeaturePipeline", n_inputs: int) -> dict[str, Any]:
-    """Inputs, label filter and linear part."""
-    scaling, linear, label_filter = pipeline.scaling, pipeline.linear, pipeline.label_filter
-    numbers: dict[str, Any] = {
-        "inputs": n_inputs,
-        "fill": FILLS.index(pipeline.fill) if pipeline.fill in FILLS else FILLS.index("none"),
-        "initial_inputs": _doubles(pipeline.initial_inputs),
-        "use_inputs": int(pipeline.use_inputs),
-        "peers": int(pipeline.peers),
-        "input_limit": float(scaling.input_limit),
-        "input_offset": _doubles(scaling.input_offset),
-        "input_scale": _doubles(scaling.input_scale),
-        "target_offset": float(scaling.target_offset),
-        "target_scale": float(scaling.target_scale),
-        "has_filter": int(label_filter is not None),
-        "max_change": 0.0 if label_filter is None else float(label_filter.change),
-        "first_low": 0.0 if label_filter is None else float(label_filter.low),
-        "first_high": 0.0 if label_filter is None else float(label_filter.high),
-        "has_linear": int(linear is not None),
+def pipeline_model(pipeline: "FeaturePipeline", n_inputs: int) -> StepModel:
+    """Gather what prepares rows for a network that is not trained yet: a model without members."""
+    return StepModel(
+        **_of_pipeline(pipeline, n_inputs),
+        **_no_cell(len(pipeline.scaling.input_offset)),
+        **_no_experts(0),
+        non_negative=0,
+        **_no_intervals(),
+    )
+
+
+def linear_model(linear: "LinearPart") -> StepModel:
+    """Gather what a linear part alone needs."""
+    columns = linear.form.n_inputs + 2
+    return StepModel(
+        **_no_pipeline(linear.form.n_inputs, columns) | _of_linear(linear),
+        **_no_cell(columns),
+        **_no_experts(0),
+        non_negative=0,
+        **_no_intervals(),
+    )
+
+
+def filter_model(label_filter: "LabelFilter") -> StepModel:
+    """Gather what a label filter alone needs."""
+    return StepModel(
+        **_no_pipeline(0, 0) | _of_filter(label_filter),
+        **_no_cell(0),
+        **_no_experts(0),
+        non_negative=0,
+        **_no_intervals(),
+    )
+
+
+def interval_model(numbers: dict[str, Any]) -> StepModel:
+    """Gather what intervals alone need: their numbers, and a member whose hidden layer they are read from."""
+    hidden = len(numbers["scale_weights"]) - RECENT_SIZES - 1
+    cell = _no_cell(0) | {"to_hidden": np.zeros((1, 1, hidden), np.float32)}
+    return StepModel(**_no_pipeline(0, 0), **cell, **_no_experts(0), non_negative=0, **numbers)
+
+
+def _no_pipeline(n_inputs: int, columns: int) -> dict[str, Any]:
+    """Inputs as they are, every label accepted, no linear part."""
+    return {
+        "inputs": n_inputs, "fill": FILLS.index("forward"), "initial_inputs": np.zeros(n_inputs),
+        "use_inputs": 1, "peers": 0, "input_limit": np.inf, "input_offset": np.zeros(columns),
+        "input_scale": np.ones(columns), "target_offset": 0.0, "target_scale": 1.0, "has_filter": 0,
+        "max_change": 0.0, "first_low": 0.0, "first_high": 0.0, "has_linear": 0, "changes": 0,
+        "input_lags": -1, "periods": np.empty(0, np.int64), "label_mean": 0.0, "label_low": 0.0,
+        "label_high": 0.0, "largest_change": np.inf, "constant": 0.0, "linear_weights": _EMPTY,
+        "input_low": _EMPTY, "input_high": _EMPTY,
+    }  # fmt: skip
+
+
+def _of_filter(label_filter: "LabelFilter") -> dict[str, Any]:
+    return {
+        "has_filter": 1,
+        "max_change": float(label_filter.change),
+        "first_low": float(label_filter.low),
+        "first_high": float(label_filter.high),
     }
-    if linear is None:
-        return numbers | {
-            "changes": 0, "input_lags": -1, "periods": np.empty(0, np.int64), "label_mean": 0.0,
-            "label_low": 0.0, "label_high": 0.0, "largest_change": 0.0, "constant": 0.0,
-            "linear_weights": _EMPTY, "input_low": _EMPTY, "input_high": _EMPTY,
-        }  # fmt: skip
+
+
+def _of_linear(linear: "LinearPart") -> dict[str, Any]:
     form = linear.form
     sees_inputs = form.input_lags >= 0
     bounded = linear.input_low is not None and linear.input_high is not None and sees_inputs
     endless = np.full(form.n_inputs if sees_inputs else 0, np.inf)
-    return numbers | {
+    return {
+        "has_linear": 1,
         "changes": form.changes,
         "input_lags": form.input_lags,
         "periods": np.array(form.periods, np.int64),
@@ -69,6 +109,37 @@ def _of_pipeline(pipeline: "FeaturePipeline", n_inputs: int) -> dict[str, Any]:
         "input_low": _doubles(linear.input_low) if bounded else -endless,
         "input_high": _doubles(linear.input_high) if bounded else endless,
     }
+
+
+def _no_cell(columns: int) -> dict[str, Any]:
+    """No members: rows are prepared for a network, and predicted by the linear part alone."""
+    return {
+        "windows": 1, "carried": 1, "residual": RESIDUALS.index("none"), "tanh": 0, "state_limit": np.inf,
+        "to_hidden": np.empty((0, 1 + columns, 0), np.float32), "readout": np.empty((0, 0), np.float32),
+        "readout_bias": np.empty((0, 1), np.float32), "to_memory": np.empty((0, 0, 0), np.float32),
+        "shrinkage": 0.0,
+    }  # fmt: skip
+
+
+def _of_pipeline(pipeline: "FeaturePipeline", n_inputs: int) -> dict[str, Any]:
+    """Inputs, label filter and linear part."""
+    scaling, columns = pipeline.scaling, len(pipeline.scaling.input_offset)
+    numbers = _no_pipeline(n_inputs, columns) | {
+        "fill": FILLS.index(pipeline.fill) if pipeline.fill in FILLS else FILLS.index("none"),
+        "initial_inputs": _doubles(pipeline.initial_inputs),
+        "use_inputs": int(pipeline.use_inputs),
+        "peers": int(pipeline.peers),
+        "input_limit": float(scaling.input_limit),
+        "input_offset": _doubles(scaling.input_offset),
+        "input_scale": _doubles(scaling.input_scale),
+        "target_offset": float(scaling.target_offset),
+        "target_scale": float(scaling.target_scale),
+    }
+    if pipeline.label_filter is not None:
+        numbers |= _of_filter(pipeline.label_filter)
+    if pipeline.linear is not None:
+        numbers |= _of_linear(pipeline.linear)
+    return numbers
 
 
 def _of_cell(model: "Fitted") -> dict[str, Any]:
@@ -98,13 +169,7 @@ def _of_cell(model: "Fitted") -> dict[str, Any]:
 def _of_experts(model: "Fitted") -> dict[str, Any]:
     """What adapts, and initial weights."""
     experts, members, hidden = model.experts, model.n_members, model.architecture.hidden_size
-    nothing: dict[str, Any] = {
-        "center": _EMPTY, "deviation": _EMPTY, "unit": 0.0, "own_whitening": np.empty((members, 0, 0)),
-        "common_whitening": np.empty((0, 0)), "readout_steps": np.empty((0, 1)), "readout_bound": 0.0,
-        "linear_whitening": np.empty((0, 0)), "linear_steps": np.empty((0, 1)), "linear_bound": 0.0, "season": -1,
-        "prior": _EMPTY, "mean_square": 1.0, "split_feature": np.empty((0, 0), np.int64),
-        "split_threshold": np.empty((0, 0)), "split_left": np.empty((0, 0), np.int64), "leaf_value": np.empty((0, 0)),
-    }  # fmt: skip
+    nothing = _no_experts(members)
     if experts is None:
         return nothing
     whitening = experts.readout.whitening.astype(np.float64)
@@ -131,23 +196,31 @@ def _of_experts(model: "Fitted") -> dict[str, Any]:
         found |= {
             "split_feature": np.ascontiguousarray(trees.feature, np.int64),
             "split_threshold": _doubles(trees.threshold),
-            "split_left": np.ascontiguousarray(trees._left),
+            "split_left": np.ascontiguousarray(trees.left),
             "leaf_value": _doubles(trees.value),
         }
     return found
 
 
-def _of_intervals(model: "Fitted") -> dict[str, Any]:
-    """The error scale; other interval methods run beside the step."""
-    scale = model.calibrator
-    if not isinstance(scale, ErrorScale):
-        return {"quantiles": _EMPTY, "scale_weights": _EMPTY, "scale_unit": 1.0, "largest_error": np.inf}
+def _no_experts(members: int) -> dict[str, Any]:
+    """Nothing adapts."""
     return {
-        "quantiles": _doubles(scale.quantiles),
-        "scale_weights": _doubles(scale.weights),
-        "scale_unit": float(scale.unit),
-        "largest_error": float(scale.largest),
-    }
+        "center": _EMPTY, "deviation": _EMPTY, "unit": 0.0, "own_whitening": np.empty((members, 0, 0)),
+        "common_whitening": np.empty((0, 0)), "readout_steps": np.empty((0, 1)), "readout_bound": 0.0,
+        "linear_whitening": np.empty((0, 0)), "linear_steps": np.empty((0, 1)), "linear_bound": 0.0, "season": -1,
+        "prior": _EMPTY, "mean_square": 1.0, "split_feature": np.empty((0, 0), np.int64),
+        "split_threshold": np.empty((0, 0)), "split_left": np.empty((0, 0), np.int64), "leaf_value": np.empty((0, 0)),
+    }  # fmt: skip
+
+
+def _of_intervals(model: "Fitted") -> dict[str, Any]:
+    """The interval method, if the step computes it; others run beside the step."""
+    numbers = None if model.calibrator is None else model.calibrator.step_numbers()
+    return _no_intervals() if numbers is None else numbers
+
+
+def _no_intervals() -> dict[str, Any]:
+    return {"quantiles": _EMPTY, "scale_weights": _EMPTY, "scale_unit": 1.0, "largest_error": np.inf}
 
 
 def _doubles(values: Any) -> Any:

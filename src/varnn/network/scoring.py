@@ -4,23 +4,18 @@ Row t is predicted from the window of rows t - w + 1 .. t (shorter at the start 
 row's inputs are projected once and shared by the w windows that contain it: the step "w - 1 rows
 back" of all windows of a chunk reads one contiguous slice. Memory is bounded by the chunk.
 
-Runs on NumPy arrays (so it needs no torch) and, during training on a GPU, on torch tensors. Where numba
-is installed, much work on a cell that `varnn.network._compiled_scoring` knows is done there.
+Runs on NumPy arrays (so it needs no torch) and, during training on a GPU, on torch tensors, by the cell's own
+equations. It serves training and forecasts; `varnn.step` predicts rows one step ahead.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from varnn.network import cell, compiled_code
+from varnn.network import cell
 from varnn.network.cell import Architecture, Array, State, Weights
-from varnn.network.handled import PIECEWISE_LINEAR
 
 _CHUNK_FLOATS = 1 << 17  # half a megabyte of hidden layer at a time: it stays in a core's own cache
-# Steps of windows that take a tenth of a second without compiled code; to load that takes as long and more.
-# Not "where it is loaded already": the same call must give the same digits whatever was called before it.
-_WORTH_COMPILING = 1 << 19
 
 
 class Scores(NamedTuple):
@@ -57,45 +52,6 @@ def score(
     keep_memory, keep_hidden : bool, default False
         Also return the memory each row was predicted with, and the hidden layer.
     """
-    arrays = (inputs, target, first_rows)
-    work = len(weights.fusion) * len(target) * window
-    kept = keep_memory or keep_hidden
-    if work >= _WORTH_COMPILING and not kept and _are_arrays_alike(inputs, target, weights):
-        compiled = _compiled_for(architecture)
-        if compiled is not None:
-            return Scores(compiled(architecture, weights, *arrays, window), None)
-    return score_stepwise(
-        architecture, weights, *arrays, window, keep_memory=keep_memory, keep_hidden=keep_hidden
-    )
-
-
-def _are_arrays_alike(inputs: Array, target: Array, weights: Weights) -> bool:
-    """Tell whether all are NumPy's, and of one precision."""
-    arrays = (inputs, target, *weights.as_dict().values())
-    return all(isinstance(one, np.ndarray) and one.dtype == inputs.dtype for one in arrays)
-
-
-def _compiled_for(architecture: Architecture) -> Callable[..., Array] | None:
-    """Choose the compiled way to score a cell; None where there is none."""
-    if architecture not in PIECEWISE_LINEAR or not compiled_code.is_there():
-        return None
-    from varnn.network._compiled_scoring import score_compiled
-
-    return score_compiled
-
-
-def score_stepwise(
-    architecture: Architecture,
-    weights: Weights,
-    inputs: Array,
-    target: Array,
-    first_rows: Array,
-    window: int,
-    *,
-    keep_memory: bool = False,
-    keep_hidden: bool = False,
-) -> Scores:
-    """One-step predictions as of `score` for any cell, by its own equations: a step of a chunk at a time."""
     n_rows, members = len(target), len(weights.fusion)
     blank = _Blank(inputs)
     predictions = blank.empty((members, n_rows))

@@ -17,7 +17,6 @@ from varnn.model.fitted import Fitted
 from varnn.model.intervals import Interval, bound_name
 from varnn.model.prediction import predict_rows
 from varnn.model.warm_start import rows_before
-from varnn.network import compiled_code
 from varnn.scale._groups import Group
 from varnn.scale._scoring import Scoring
 from varnn.scale.hashing import hashed
@@ -158,8 +157,7 @@ def whole_series(fitted: Fitted, panel: Panel, scoring: Scoring, *, alone: bool)
         return Interval(continue_from_training(fitted, panel), None, None)
     levels = np.array(scoring.levels) if scoring.levels else None
     resume = scoring.resume if known else False
-    with compiled_code.worth_it_for(scoring.rows):
-        return _joined([found for _, found in predict_rows(fitted, panel, levels, resume=resume)])
+    return _joined([found for _, found in predict_rows(fitted, panel, levels, resume=resume)])
 
 
 class LongSeries:

@@ -33,8 +33,6 @@ class Scoring:
         Whether the rows follow the training rows, as in ``model.predict``.
     in_closed_loop : bool
         Whether no file has a label.
-    rows : int
-        Rows of all files, or enough of them for compiled code: all go the way that they would go at once.
     alone : bool
         Whether there is but one file.
     keep : bool
@@ -48,7 +46,6 @@ class Scoring:
     levels: tuple[float, ...]
     resume: bool | None
     in_closed_loop: bool
-    rows: int
     alone: bool
     keep: bool
 

@@ -12,10 +12,10 @@ from varnn.data.arrow_streams import is_table
 from varnn.data.panel import Panel
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError, ModelFileError, require
-from varnn.estimator.elsewhere import compile_ahead
 from varnn.estimator.packages import check_packages
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.jobs import Failure, cores, run
+from varnn.step.series import warm_up
 from varnn.scale import _gpu
 from varnn.scale._file_shelf import FileShelf, FileShelfWriter
 from varnn.scale._fingerprints import fingerprint, settings_of
@@ -248,8 +248,7 @@ class _Work:
         with ExitStack() as opened:
             shared, each = Shared(None), 1
             regressors = {id(one.regressor): one.regressor for one in self.left}.values()
-            for one in regressors:  # in a process of this one: those of workers would end with them
-                compile_ahead(one)
+            warm_up()  # once, not in every worker
             count = cores.usable() if workers is None else workers
             if cluster is None and (trainings := _gpu.trainings(regressors)) is not None:
                 shared = Shared(opened.enter_context(trainings).door, _gpu.AT_ONCE)

@@ -18,7 +18,6 @@ from varnn.errors import DataError, ModelFileError, nearest
 from varnn.estimator.loading import from_bytes
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.model.intervals import Interval, check_levels
-from varnn.network import compiled_code
 from varnn.persistence.model_file import check_replaceable
 from varnn.scale._file_shelf import INDEX, SUFFIX, FileShelf
 from varnn.scale._listed_shelf import ListedShelf
@@ -184,8 +183,7 @@ class Models(Mapping[str, VARNNRegressor]):
         if interval is not None:
             found += [np.full(shape, np.nan), np.full(shape, np.nan)]
         lacking = []
-        # Whether compiled code is worth it is for all rows to say: loading it once is enough for every model.
-        with compiled_code.worth_it_for(len(panel)), each_warning_once():
+        with each_warning_once():
             for name, first, last in zip(panel.ids, panel.starts[:-1], panel.starts[1:], strict=True):
                 if not self._shelf.has(name):
                     lacking.append(name)

@@ -28,7 +28,6 @@ from varnn.errors import ConfigError, DataError, OutputError, RowError
 from varnn.model.fitted import Fitted
 from varnn.model.intervals import check_levels, known_calibrator
 from varnn.model.reading import as_fitted
-from varnn.network import compiled_code
 from varnn.scale._file_shelf import INDEX
 from varnn.scale._names import SUFFIX as OF_ONE
 from varnn.scale._score_file import FileJob, FileScored, score_file
@@ -163,7 +162,7 @@ def score_files(
     levels = () if interval is None else tuple(dict.fromkeys(check_levels(interval).tolist()))
     if levels:
         known_calibrator(fitted.calibrator)
-    names, rows = _first_look(files)
+    names = _first_look(files)
     how = _reading(fitted, names, len(files), target, time, series, reading)
     if models is not fitted:
         how = replace(how, categories=None)  # each model knows texts of its own
@@ -178,7 +177,6 @@ def score_files(
         levels=levels,
         resume=after_training,
         in_closed_loop=not labelled,
-        rows=rows,
         alone=len(files) == 1,
         keep=resume,
     )
@@ -271,23 +269,16 @@ def _of_file(path: Path) -> str:
     return f"{path.resolve()} {written.st_size} {written.st_mtime_ns}"
 
 
-def _first_look(files: Sequence[Path]) -> tuple[list[str], int]:
-    """Columns of the first file that can be read, and rows of all, as far as they matter."""
-    names: list[str] | None = None
-    rows, wrong = 0, None
+def _first_look(files: Sequence[Path]) -> list[str]:
+    """Return the columns of the first file that can be read."""
+    wrong = None
     for path in files:
         try:
-            file = opened(path)
+            names: list[str] = opened(path).schema_arrow.names
+            return names
         except DataError as error:  # of this file: the others may be whole
             wrong = wrong or error
-            continue
-        names = names or file.schema_arrow.names
-        rows += file.metadata.num_rows
-        if rows >= compiled_code.ROWS_WORTH_IT:
-            break
-    if names is None:
-        raise wrong or DataError("there are no columns in these files.")
-    return names, rows
+    raise wrong or DataError("there are no columns in these files.")
 
 
 def _reading(

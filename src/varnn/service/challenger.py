@@ -197,7 +197,7 @@ class Challenger:
         try:
             if blob is not None:
                 self._lives[series] = LateLabels.restore(
-                    self.fitted, blob, self._window, workspace=self._streams.workspace
+                    self.fitted, blob, self._window, guard=self._streams.guard
                 )
             for one in entries:
                 if one.entry >= joined:

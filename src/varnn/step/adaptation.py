@@ -75,10 +75,28 @@ def learn(model: StepModel, state: StepState) -> None:
     np.add(fading, 1.0, fading)  # LEAK where the target is known, 1 where it is missing
     left = np.empty((len(model.readout), 1, n_series))
     np.subtract(state.target, state.outputs[:, :n_series], left[:, 0])
-    _follow(left, state.white, state.corrections, model.readout_steps, model.readout_bound, fading, state.readout_change)
+    _follow(
+        left,
+        state.white,
+        state.corrections,
+        model.readout_steps,
+        model.readout_bound,
+        fading,
+        state.readout_change,
+    )
     if model.has_linear:
-        np.add(state.target, model.target_offset / model.target_scale, wanted[0, 0])  # the network adds nothing
-        _follow(wanted, state.linear_white, state.linear_correction, model.linear_steps, model.linear_bound, fading, state.linear_change)
+        np.add(
+            state.target, model.target_offset / model.target_scale, wanted[0, 0]
+        )  # the network adds nothing
+        _follow(
+            wanted,
+            state.linear_white,
+            state.linear_correction,
+            model.linear_steps,
+            model.linear_bound,
+            fading,
+            state.linear_change,
+        )
 
 
 @kernel

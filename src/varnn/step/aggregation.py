@@ -87,7 +87,12 @@ def update_scores(
     if not np.any(known):
         return
     n_series, n_experts = experts.shape
-    clean, squares, steps, updated = np.empty(n_series), np.empty(n_series), np.empty(scores.shape), np.empty(scores.shape)
+    clean, squares, steps, updated = (
+        np.empty(n_series),
+        np.empty(n_series),
+        np.empty(scores.shape),
+        np.empty(scores.shape),
+    )
     fill_missing(errors, 0.0, clean)
     # Distances from p go by way of one expert: those that predict the same then are equally far, and the
     # weighted sum is zero to the last digit, which the guarantee rests on.

@@ -47,6 +47,11 @@ def dispatcher(function: Callable[..., Any], exact: bool, *, cached: bool) -> An
         function.__code__, {**function.__globals__, **names}, function.__name__, function.__defaults__
     )
     copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
+    return jitted(copy, exact=exact, cached=cached)
+
+
+def jitted(function: Callable[..., Any], *, exact: bool, cached: bool) -> Any:
+    """Return a function that numba compiles as it is; ``cached`` keeps the code on disk, if that can be done."""
     options: dict[str, Any] = {
         "nogil": True,
         "error_model": "numpy",
@@ -54,12 +59,12 @@ def dispatcher(function: Callable[..., Any], exact: bool, *, cached: bool) -> An
     }
     folder = cache_folder() if cached else None
     if folder is None:
-        return numba.njit(**options)(copy)
+        return numba.njit(**options)(function)
     wanted, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
     try:
-        return numba.njit(cache=True, **options)(copy)
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba finds no place for its cache: compile in memory
-        return numba.njit(**options)(copy)
+        return numba.njit(**options)(function)
     finally:
         numba.config.CACHE_DIR = wanted
 
@@ -143,11 +148,11 @@ def cache_folder() -> Path | None:
     """Return the folder that compiled code is cached in; None if no folder can be written.
 
     numba checks the file of a function to see whether its cached code is still valid, but not the files of
-    the functions and constants it uses. So the folder is named after the source of this whole package: a
+    the functions and constants it uses. So the folder is named after the source of all that is compiled: a
     change of any file means another folder.
     """
     digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
-    for path in sorted(_PACKAGE.glob("*.py")):
+    for path in sorted((*_PACKAGE.glob("*.py"), *_PACKAGE.parent.glob("network/engines/*.py"))):
         digest.update(path.read_bytes())
     for parent in _cache_parents():
         folder = parent / digest.hexdigest()[:16]

@@ -43,7 +43,9 @@ from varnn.step.operations import copy
 CHANGE_FACTOR = 2.0  # times the largest change of the training labels: what is beyond is not plausible
 MAX_REJECTED = 2  # labels in a row, if no more than
 RECENT_ROWS = 20  # rows lie between one and the next: a third one is accepted as it is
-MIN_RELATIVE_DISTANCE = 0.5  # of the rejected label before it: one that is so far off, on its side, is accepted
+MIN_RELATIVE_DISTANCE = (
+    0.5  # of the rejected label before it: one that is so far off, on its side, is accepted
+)
 MAX_PENDING_DISTANCE = 8.0  # bounds: a label farther off is never pending
 HALVING_ROWS = 1000  # after which a raised bound is half as high
 
@@ -76,9 +78,7 @@ def _is_accepted(model: StepModel, state: StepState, series: int, label: float) 
     plausible = size <= bound if has_begun else model.first_low <= label <= model.first_high
     recently = 0.0 if row - state.rejected_at[series] > RECENT_ROWS else state.n_rejected[series]
     same_side = (label - last) * math.copysign(1.0, pending - last)
-    confirms = (
-        was_pending and recently > 0 and same_side >= MIN_RELATIVE_DISTANCE * abs(pending - last)
-    )
+    confirms = was_pending and recently > 0 and same_side >= MIN_RELATIVE_DISTANCE * abs(pending - last)
     if confirms and not plausible:
         state.n_shifts[series] += 1.0
     if plausible and was_pending:

@@ -174,7 +174,9 @@ class StepState(NamedTuple):
 
 
 CARRIED = StepState._fields[: StepState._fields.index("inputs")]
-_SINGLE = {name for name, kind in get_type_hints(StepState, include_extras=True).items() if "32" in repr(kind)}
+_SINGLE = {
+    name for name, kind in get_type_hints(StepState, include_extras=True).items() if "32" in repr(kind)
+}
 _WORD = 8  # bytes; each field begins at a multiple of them
 
 # Compiled code receives the addresses of arrays: to be passed a hundred arrays one by one would take it longer
@@ -209,7 +211,11 @@ class Block:
         state.accepted[:] = state.pending[:] = state.linear_residual[:] = np.nan
         state.last_label[:] = state.past_labels[:] = model.label_mean
         state.mean_square[:] = model.mean_square
-        state.quantiles[:], state.recent_sizes[:], state.inflation[:] = model.quantiles, 1 / SMALLEST_SIZE, 1.0
+        state.quantiles[:], state.recent_sizes[:], state.inflation[:] = (
+            model.quantiles,
+            1 / SMALLEST_SIZE,
+            1.0,
+        )
         state.seen[..., :1] = 1
         state.told[..., 1:2] = 1
         for ends_in_one in (state.features, state.common, state.linear_features):
@@ -221,7 +227,11 @@ def _shapes(model: StepModel, n: int) -> dict[str, tuple[int, ...]]:
     members, row, hidden = model.to_hidden.shape
     told, memory = model.to_memory.shape[1:]
     columns, regressors, bounded = len(model.input_offset), len(model.linear_weights), len(model.input_low)
-    features, common, linear = model.own_whitening.shape[1], len(model.common_whitening), len(model.linear_whitening)
+    features, common, linear = (
+        model.own_whitening.shape[1],
+        len(model.common_whitening),
+        len(model.linear_whitening),
+    )
     rates, experts, tracked = len(model.readout_steps), len(model.prior), len(model.quantiles)
     kept = int(model.periods.max(initial=-2)) + 2
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(StepState._fields, (n,))

@@ -40,7 +40,9 @@ def predict_linear(model: StepModel, state: StepState) -> None:
     for period in model.periods:
         if rows >= period + 2:
             first = (rows - period - 2) % kept
-            past = state.past_labels[:, first : first + RING_OVERLAP + 1]  # from two rows before it to one after
+            past = state.past_labels[
+                :, first : first + RING_OVERLAP + 1
+            ]  # from two rows before it to one after
             season = regressors[:, column : column + SEASONAL]
             np.subtract(past[:, 2], past[:, 1], season[:, 0])
             np.subtract(past[:, 1], past[:, 0], season[:, 1])

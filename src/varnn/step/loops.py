@@ -8,7 +8,7 @@ from varnn._types import BoolArray, DoubleArray
 from varnn.step.floor import floor_at_zero
 from varnn.step.intervals import bounds
 from varnn.step.kernel import kernel, record_of
-from varnn.step.layout import Cube, Cube32, Matrix, Matrix32, StepModel, StepState, Vector, Vector32, model_of, state_of
+from varnn.step.layout import Cube, Cube32, Matrix, StepModel, StepState, Vector, model_of, state_of
 from varnn.step.operations import copy, copy_rows
 from varnn.step.row import observe_row, predict_row
 
@@ -30,8 +30,8 @@ class Taps(NamedTuple):
     regressors: Matrix  # (N, F): of the linear part
     label: Vector  # (N,): as the filter accepted it
     residual: Vector  # (N,): label less the prediction of the linear part
-    columns: Matrix32  # (N, P): scaled inputs of the network
-    target: Vector32  # (N,): its scaled target
+    columns: Matrix  # (N, P): scaled inputs of the network, in double precision
+    target: Vector  # (N,): its scaled target
     hidden: Cube32  # (members wanted, N, K)
     memory: Cube32  # (members wanted, N, M): residual memory
 
@@ -106,7 +106,7 @@ def tap_prediction(state: StepState, out: Taps, row: int) -> None:
     if len(out.regressors) > 0:
         copy(state.regressors[0], out.regressors[row])
     if len(out.columns) > 0:
-        copy(state.scaled[0, 0], out.columns[row])
+        copy(state.columns[0], out.columns[row])  # which `scale_inputs` scales in place
     members = len(out.hidden)
     if members > 0:
         copy_rows(state.hidden[:members, 0], out.hidden[:, row])

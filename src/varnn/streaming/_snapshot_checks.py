@@ -11,14 +11,15 @@ import numpy as np
 
 from varnn.data.rules import Rule, flag, listed, names, number, optional, table, text, whole
 from varnn.errors import ModelFileError
-from varnn.model.aggregation import scale_column
 from varnn.model.fitted import Fitted
-from varnn.model.outliers import FILTER_BOUND, FILTER_COUNTS, FILTER_NUMBERS
 from varnn.persistence.model_checks import Checks, Facts, Numbers, Tensors
+from varnn.step.layout import CARRIED, Block
+from varnn.step.series import SeriesStep
 
-_MOST_STATELESS = 100_000  # series of a window of one row, whose states take no room in a file
 _LARGE = 1e120  # of what labels up to 1e100 leave behind
-_LARGEST = {"states": 1e20, "learning": 1e205}  # of what labels however wild leave: squares of errors, too
+_LARGEST = {"seen": 1e20, "mean_square": 1e205}  # of what labels however large leave: squares of errors, too
+_MAYBE_MISSING = {"accepted", "pending", "linear_residual"}
+_COUNTS = ("rows", "waited", "waiting", "n_rejected", "raised_bound", "n_shifts", "n_glitches")
 _COUNT = whole(0, 1 << 53)
 _SNAPSHOT: dict[str, Rule] = {
     "steps": _COUNT,
@@ -32,6 +33,7 @@ _MONITOR: dict[str, Rule] = {
     "false_alarms": number(1e-9, 0.01),
     "warm_up": whole(1, 1 << 53),
     "memory": whole(1, 1 << 53),
+    "quiet": whole(0, 1 << 53),
 }
 _LATE: dict[str, Rule] = {
     "times": listed(optional(text), "a list of times", unique=False),
@@ -106,72 +108,76 @@ def check_header(tensors: Tensors, header: Facts, fitted: Fitted, what: str) -> 
             f"{what} must be that of a stream alone; it has rows that wait for their labels. Go on from it "
             "with LateLabels.restore."
         )
-    checks, cell = Checks(what), fitted.architecture
+    checks = Checks(what)
     checks.facts(header, _SNAPSHOT)
     checks.facts(header, {"answered": number(-_LARGE, _LARGE)}, all_there=False)
     if header["monitor"] is not None:
         checks.facts(header["monitor"], _MONITOR, "monitor: ")
-        checks.facts(header["monitor"], {"quiet": whole(0, 1 << 53)}, "monitor: ", all_there=False)
-        if unknown := set(header["monitor"]) - set(_MONITOR) - {"quiet"}:
+        if unknown := set(header["monitor"]) - set(_MONITOR):
             checks.fail(f"its monitor has {sorted(unknown)[0]!r}, which no monitor has")
     n_series = header["n_series"] or 1
-    sizes = {"E": fitted.n_members, "w-1": fitted.window - 1, "n": n_series}
-    sizes["state"] = cell.memory_size + (not fitted.carried) + cell.activation_memory * cell.hidden_size
-    shape = "w-1,n,state" if fitted.n_members == 1 else "E,w-1,n,state"
-    if fitted.carried:
-        shape = "E,n,state"
-    most = _LARGEST["states"]
-    if fitted.carried:  # beyond its limit a state begins anew; in single precision the limit is rounded
-        most = min(most, 1.001 * fitted.state_limit)
-    checks.array(tensors, "states", Numbers(shape, -most, most, kind=("float32",)), sizes)
+    sizes = {"n": n_series}
+    least = n_series * len(Block(fitted.step, 2).carried) // 24  # a block of two holds some numbers once
+    if "step" not in tensors or tensors["step"].size < least:  # before memory is set aside for its series
+        checks.fail(f"its array 'step' is missing, or is not that of {n_series} series")
     if "pending" in tensors:
         sizes["D"] = len(fitted.input_names)
         shape = "D" if header["n_series"] is None else "n,D"
         checks.array(tensors, "pending", Numbers(shape, missing=True), sizes)
-    if not fitted.carried and fitted.window == 1 and n_series > _MOST_STATELESS:
-        checks.fail(f"it has {n_series} series, and no states of them")
 
 
-def check_states(tensors: Tensors, fresh: Tensors, fitted: Fitted, what: str) -> None:
+def check_states(tensors: Tensors, fresh: Tensors, what: str) -> None:
     """Hold the arrays of a snapshot against those of a stream that has just begun."""
     checks = Checks(what)
     if not any(name.startswith("recent.") for name in tensors):  # it was taken without a forecaster
-        fresh = {name: one for name, one in fresh.items() if not name.startswith("recent.")}
-    if "known" not in tensors:  # it was taken when streams refused gaps
-        fresh = {name: one for name, one in fresh.items() if name != "known"}
+        fresh = {name: array for name, array in fresh.items() if not name.startswith("recent.")}
     for name, like in fresh.items():
-        most = _LARGEST.get(name, _LARGE)
+        if name == "step":  # bytes, whose numbers `check_step` looks at
+            if tensors[name].shape != like.shape or tensors[name].dtype != like.dtype:
+                checks.fail(f"its array 'step' must hold {like.dtype} of shape {like.shape}")
+            continue
         shape, floats = ",".join(map(str, like.shape)), like.dtype.kind == "f"
-        must = Numbers(shape, -most, most, kind=(like.dtype.name,), missing=floats)
+        must = Numbers(shape, -_LARGE, _LARGE, kind=(like.dtype.name,), missing=floats)
         array = checks.array(tensors, name, must, {str(size): size for size in like.shape})
         if floats and name != "recent.inputs" and (np.isnan(array) & ~np.isnan(like)).any():
-            checks.fail(f"its array {name!r} holds numbers that are none")
-    if "recipe" in fresh:
-        filtered = FILTER_NUMBERS if fitted.pipeline.label_filter is not None else 0
-        if fitted.pipeline.linear is not None:
-            observed, known = tensors["recipe"][:, 1 + filtered : 3 + filtered].T
-            if not np.isin(known, (0, 1)).all():
-                checks.fail("its array 'recipe' says neither yes nor no")
-            if not (observed == observed[0]).all() or not _COUNT.holds(_whole(observed[0])):
-                checks.fail("its array 'recipe' holds counts of rows that are none")
-        if filtered:
-            judged = tensors["recipe"][:, 1 : 1 + filtered]
-            counts = judged[:, FILTER_COUNTS]
-            if (counts < 0).any() or (counts > 1 << 53).any() or (judged[:, FILTER_BOUND] < 0).any():
-                checks.fail("its array 'recipe' holds counts that are none")
-    if "learning" in fresh and fitted.experts is not None:
-        scales = tensors["learning"][:, scale_column(len(fitted.experts.prior))]
-        if not (scales > 0).all():
-            checks.fail("its array 'learning' holds a mean square that is none")
-    if "lifted" in fresh and not np.isin(tensors["lifted"], (0, 1)).all():
-        checks.fail("its array 'lifted' says neither yes nor no")
+            checks.fail(f"its array {name!r} holds NaN")
     if "recent.seen" in fresh and not _COUNT.holds(tensors["recent.seen"][0]):
         checks.fail("its array 'recent.seen' is no number of rows")
 
 
-def _whole(value: float) -> Any:
-    """A whole number as such; others stay as they are."""
-    return int(value) if float(value).is_integer() else value
+def check_step(step: SeriesStep, what: str) -> None:
+    """Reject numbers that no series can carry."""
+    checks, model = Checks(what), step.model
+    for block in step.blocks:
+        state = block.state
+        for name in CARRIED:
+            values = getattr(state, name)
+            known = np.isfinite(values) | (np.isnan(values) if name in _MAYBE_MISSING else False)
+            limit = _LARGEST.get(name, _LARGE)
+            if name == "seen" and model.carried:  # beyond its limit a state begins again
+                limit = min(limit, 1.001 * max(model.state_limit, model.input_limit))
+            if (
+                not known.all()
+                or (np.abs(values, where=np.isfinite(values), out=np.zeros(values.shape)) > limit).any()
+            ):
+                checks.fail(f"its numbers {name!r} are not finite, or too large")
+        for name in _COUNTS:
+            if (getattr(state, name) < 0).any() or (getattr(state, name) > 1 << 53).any():
+                checks.fail(f"its numbers {name!r} are no counts")
+        for name in ("has_label", "has_been_negative"):
+            if not np.isin(getattr(state, name), (0, 1)).all():
+                checks.fail(f"its numbers {name!r} are neither 0 nor 1")
+        rows = state.rows[0]
+        if not float(rows).is_integer() or not (state.seen[..., 0] == 1).all():
+            checks.fail("its rows are not those of a series")
+        if (
+            (np.diff(state.quantiles, axis=1) < 0).any()
+            or (state.recent_sizes < 0).any()
+            or (state.inflation < 0).any()
+        ):
+            checks.fail("its quantiles do not rise, or sizes are negative")
+        if not (state.mean_square > 0).all():
+            checks.fail("its mean square is not positive")
 
 
 def check_group(tensors: Tensors, header: Facts, what: str) -> None:
@@ -186,7 +192,7 @@ def check_linked(header: Facts, what: str) -> None:
     """Refuse what cannot be the time steps of series that see each other."""
     checks = Checks(what)
     checks.facts(header, _COMPANIONS)
-    checks.facts(header, {"total": _TOTAL}, all_there=False)  # older ones have none
+    checks.facts(header, {"total": _TOTAL})
     strangers = set(header["brought"]) - set(header["series"])
     if len(header["moments"]) != len(header["series"]) or strangers:
         checks.fail("its time steps are not those of its series")

@@ -19,7 +19,6 @@ from varnn.data.timestamps import timestamp
 from varnn.errors import DataError
 
 _TOO_LARGE = f"{{}} must be finite and at most {LARGEST:g} in size; {{}}. Correct it, or leave it out."
-_SMALL = np.array(LARGEST**-2)  # times an input: no square of it is infinite
 _FARTHEST = timedelta(days=3653)  # that a row may lie after the one before: a mistyped year is farther
 
 
@@ -129,17 +128,8 @@ def labels_of(y: Any, n_series: int | None) -> DoubleArray:
     return labels
 
 
-def without_gaps(x: FloatArray, known: FloatArray, fill: Fill) -> FloatArray:
-    """Fill missing inputs as `varnn.data.preparation` does; refuse what a panel would refuse.
-
-    Examples
-    --------
-    >>> without_gaps(np.array([1.0, np.nan]), np.array([3.0, 4.0]), "forward").tolist()
-    [1.0, 4.0]
-    """
-    flat = np.multiply(x.ravel(), _SMALL)
-    if flat.dot(flat) <= LARGEST**-2:  # quicker than to look at each
-        return x
+def refuse_unusable(x: FloatArray, fill: Fill) -> None:
+    """Raise a DataError that says which input a step cannot use, if there is one."""
     _refuse_huge(x)
     missing = np.isnan(x)
     if fill not in ("forward", "zero") and missing.any():
@@ -148,7 +138,6 @@ def without_gaps(x: FloatArray, known: FloatArray, fill: Fill) -> FloatArray:
             f"with fill={fill!r} a stream takes no missing input; position {place} of x is missing. Fill "
             "it first, or fit with fill='forward'."
         )
-    return np.where(missing, known if fill == "forward" else 0.0, x)
 
 
 def later_than(last: np.datetime64 | None, time: Any) -> np.datetime64:

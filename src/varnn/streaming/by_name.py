@@ -7,16 +7,15 @@ import numpy as np
 from varnn.errors import ModelFileError
 from varnn.model.fitted import Fitted
 from varnn.persistence import model_file
-from varnn.streaming._cell import Workspace
 from varnn.streaming._snapshot_checks import check_group
 from varnn.streaming.resume import Resume
-from varnn.streaming.stream import Stream
+from varnn.streaming.stream import Guard, Stream
 
 
 class Streams(dict[str, Stream]):
     """Streams of one model by the names of their series; one is added once it has predicted.
 
-    They share weights and buffers, so that a series costs its own state alone, and all belong to one thread.
+    They share the model's numbers, so that a series costs its own state alone, and all belong to one thread.
 
     Parameters
     ----------
@@ -40,16 +39,15 @@ class Streams(dict[str, Stream]):
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model: Fitted = getattr(model, "fitted_", model)
-        fitted = self.model
-        self.workspace = Workspace(fitted)
+        self.guard = Guard()
 
     def begin(self, *, resume: Resume = False) -> Stream:
         """A stream for a series that was not here before; ``resume`` as that of ``model.stream``."""
-        return self.kind(self.model, resume=resume, workspace=self.workspace)
+        return self.kind(self.model, resume=resume, guard=self.guard)
 
     def bring_back(self, state: bytes) -> Stream:
         """A stream as its own ``snapshot`` has kept it, to be put under its name."""
-        return self.kind.restore(self.model, state, workspace=self.workspace)
+        return self.kind.restore(self.model, state, guard=self.guard)
 
     def snapshot(self) -> bytes:
         """State of all series as bytes, to go on elsewhere with :meth:`restore`."""

@@ -28,13 +28,11 @@ from varnn.model.forecast import Forecaster
 from varnn.model.intervals import known_calibrator
 from varnn.monitoring.monitor import Event
 from varnn.persistence import model_file
-from varnn.streaming._cell import Workspace
 from varnn.streaming._late_rows import Row
 from varnn.streaming._snapshot_checks import check_late, check_owner
-from varnn.streaming._steps import levels_of
-from varnn.streaming._values import inputs_of, label_of, later_than, without_gaps
+from varnn.streaming._values import inputs_of, label_of, later_than, refuse_unusable
 from varnn.streaming.linked import LinkedStream
-from varnn.streaming.stream import Kept, Stream
+from varnn.streaming.stream import Checkpoint, Guard, ReplayRow, Stream, levels_of
 
 _NUMBER = whole(0)
 
@@ -95,9 +93,9 @@ class LateLabels:
             )
         self.live, self.window = live, int(window)
         self.events: list[Event] = []
-        self._answer: float = live._step.answer  # to the open row: done again, the stream may say another
+        self._answer: float = live.prediction  # of the open row: replayed, the stream may predict another
         self._rows: list[Row] = []  # from the oldest one that waits on; empty if none does
-        self._states: list[Kept] = []  # before the first of these; and, maybe, before a later one
+        self._states: list[Checkpoint] = []  # before the first of these; and, maybe, before a later one
         self._told: set[tuple[str, int]] = set()  # kinds and rows of events since the first of these
 
     @property
@@ -108,13 +106,13 @@ class LateLabels:
     @property
     def open_row(self) -> int | None:
         """Number of the open row; None where none is open."""
-        return self.live.steps if self.live._open else None
+        return self.live.steps if self.live.is_open else None
 
     def row_at(self, time: np.datetime64) -> int | None:
         """Row of a time that is open, or waits for its label; None if there is none."""
-        times = dict.fromkeys(self.waiting) | ({self.row: None} if self.live._open else {})
+        times = dict.fromkeys(self.waiting) | ({self.row: None} if self.live.is_open else {})
         first = self._states[0].steps if self._rows else self.row
-        rows = [one.time for one in self._rows] or [self.live._time]
+        rows = [one.time for one in self._rows] or [self.live.open_inputs[1]]
         return next((row for row in times if rows[row - first] == time), None)
 
     @property
@@ -136,8 +134,8 @@ class LateLabels:
     ) -> Any:
         """Open the next row and predict it, as ``Stream.predict`` does; one that is open is left waiting."""
         live = self.live
-        with live._guard:
-            if live._open and self.window:
+        with live.guard:
+            if live.is_open and self.window:
                 return self._left_waiting(x, time, interval)
             answer = live.predict(x, time=time, interval=interval)
             self._opened()
@@ -152,20 +150,20 @@ class LateLabels:
     ) -> Any:
         """Answer as :meth:`predict` would; nothing changes, and no row is opened or left waiting."""
         live = self.live
-        with live._guard:
-            if not (live._open and self.window):
+        with live.guard:
+            if not (live.is_open and self.window):
                 return live.peek(x, time=time, interval=interval)
-            here = live._kept()
+            here = live.checkpoint()
             try:
                 live.observe(None)
                 return live.predict(x, time=time, interval=interval)
             finally:
-                live._go_back(here)
+                live.rollback(here)
 
     def observe(self, y: Any) -> Any:
         """Take in the label of the open row; gives the innovation, y less what was answered."""
         live = self.live
-        with live._guard:
+        with live.guard:
             live.observe(y)
             return self._labelled(label_of(y), live.events)
 
@@ -196,34 +194,29 @@ class LateLabels:
             raise ConfigError(
                 "a row of series that see each other depends on who else comes. Use observe, then predict."
             )
-        with live._guard:
-            levels, several = levels_of(interval)
-            if levels:
+        with live.guard:
+            if levels_of(interval)[0]:
                 known_calibrator(live.model.calibrator)
             given, when = _next_row(live, x, time)
             innovation = self.observe(y)
-            live._advance(given, when, levels)  # which nothing can be wrong with by now
-            answer = live._answer(levels, several=several)  # before rows are done again, without bounds
+            answer = live.predict(given, time=when, interval=interval)  # nothing can be wrong with it by now
             self._opened()
             return innovation, answer
 
     def whole(self, x: Any, y: Any, *, time: Any = None, interval: Any = None) -> tuple[Any, Any]:
         """Open the next row and observe its own label: both or, with an error, neither."""
         live = self.live
-        with live._guard:
-            opened, labels = (live._given, live._time, live._open), [(one, one.label) for one in self._rows]
+        with live.guard:
+            here, labels = live.checkpoint(), [(row, row.label) for row in self._rows]
             before = self._states[:], self._told.copy(), self._answer, self.events
             answer = self.predict(x, time=time, interval=interval)
             try:
                 return answer, self.observe(y)
             except DataError:  # it is farther off than what looks at errors can take
-                if opened[-1] and self.window:
-                    live._go_back(self._states[-1])  # kept when the row was left waiting
-                live._given, live._time, live._open = opened
-                live._reopen()
-                for one, label in labels:
-                    one.label = label
-                self._rows = [one for one, _ in labels]
+                live.rollback(here)
+                for row, label in labels:
+                    row.label = label
+                self._rows = [row for row, _ in labels]
                 self._states, self._told, self._answer, self.events = before
                 raise
 
@@ -242,8 +235,8 @@ class LateLabels:
         float
             The innovation: y less what was answered when the row was opened.
         """
-        with self.live._guard:
-            if self.live._open and _NUMBER.holds(row) and row == self.row:
+        with self.live.guard:
+            if self.live.is_open and _NUMBER.holds(row) and row == self.row:
                 return self.observe(y)
             one, label, now = self._waiting_row(row), label_of(y), self.row
             start = self._state_before(row)
@@ -263,18 +256,18 @@ class LateLabels:
     def watch(self, *, coverage: float | None = None, **settings: Any) -> None:
         """Look out for changes as ``Stream.watch`` does: from the oldest row on that waits for its label."""
         live, now = self.live, self.row
-        with live._guard:
+        with live.guard:
             if not self._rows:
                 live.watch(coverage=coverage, **settings)
                 return
-            here = live._kept()
+            here = live.checkpoint()
             try:
-                live._go_back(self._states[0])
+                live.rollback(self._states[0])
                 live.watch(coverage=coverage, **settings)
             except ConfigError:
-                live._go_back(here)
+                live.rollback(here)
                 raise
-            self._states = [live._kept()]
+            self._states = [live.checkpoint()]
             self._redo(self._states[0], now)
             self.events, self._told = [], set()
 
@@ -294,12 +287,12 @@ class LateLabels:
     def _left_waiting(self, x: Any, time: Any, interval: Any) -> Any:
         """Open a row while another one is open."""
         live = self.live
-        here, left = live._kept(), Row(live._given, live._time, self._answer)
+        here, left = live.checkpoint(), Row(*live.open_inputs, self._answer)
         try:
             live.observe(None)
             answer = live.predict(x, time=time, interval=interval)
         except BaseException:  # what cannot be used changes nothing
-            live._go_back(here)
+            live.rollback(here)
             raise
         self.events = live.events
         if not self._rows:
@@ -311,9 +304,9 @@ class LateLabels:
     def _opened(self) -> None:
         """Take note of the row that was opened just now, and of those that are too old by that."""
         live = self.live
-        self._answer = live._step.answer
+        self._answer = live.prediction
         if self._rows:
-            self._rows.append(Row(live._given, live._time, self._answer))
+            self._rows.append(Row(*live.open_inputs, self._answer))
             self._settle()
 
     def narrow(self, window: int) -> None:
@@ -342,37 +335,33 @@ class LateLabels:
             return
         state = self._state_before(oldest)
         if state.steps < oldest:
-            here = self.live._kept()
+            here = self.live.checkpoint()
             self._redo(state, oldest)
-            state = self.live._kept()
-            self.live._go_back(here)
+            state = self.live.checkpoint()
+            self.live.rollback(here)
         self._states = [state, *(one for one in self._states if one.steps > oldest)]
         del self._rows[: oldest - first]
         self._told = {(kind, row) for kind, row in self._told if row >= oldest}
 
-    def _state_before(self, row: int) -> Kept:
+    def _state_before(self, row: int) -> Checkpoint:
         """Find the latest state to go back to for a row."""
         return max((state for state in self._states if state.steps <= row), key=lambda state: state.steps)
 
-    def _redo(self, start: Kept, end: int) -> list[Event]:
+    def _redo(self, start: Checkpoint, end: int) -> list[Event]:
         """Go back to a state, and do its row and those since again, up to a row that is not closed.
 
-        Whatever there is of that row is opened. Gives what the monitor noticed.
+        Whatever there is of that row is opened. Returns what the monitor noticed.
         """
-        live, events = self.live, list[Event]()
-        live._go_back(start)
-        first = self._states[0].steps
-        for row in range(start.steps, end):
-            live._close(self._rows[row - first].label)
-            events += live.events
-            if row + 1 - first < len(self._rows):
-                after = self._rows[row + 1 - first]
-                live._advance(after.x, after.time)
-        return events
+        rows, first = [], self._states[0].steps
+        for place in range(start.steps - first, end - first):
+            after = self._rows[place + 1] if place + 1 < len(self._rows) else None
+            x, time = (None, None) if after is None else (after.x, after.time)
+            rows.append(ReplayRow(self._rows[place].label, x, time))
+        return self.live.replay(start, rows)
 
     def _waiting_row(self, row: int) -> Row:
         """Find a row that waits; refuse any other."""
-        last = self.row - (not self.live._open)  # that was opened
+        last = self.row - (not self.live.is_open)  # that was opened
         if not _NUMBER.holds(row) or row > last:
             raise DataError(
                 f"a label is that of a row that was predicted, by its number below {last + 1}; got "
@@ -394,14 +383,14 @@ class LateLabels:
     def snapshot(self) -> bytes:
         """The whole state as bytes, to go on elsewhere with :meth:`restore`."""
         live = self.live
-        with live._guard:
+        with live.guard:
             if not self._rows:
-                told = live._open and self._answer != live._step.answer
-                return live._packed(answered=self._answer) if told else live._packed()
-            here, rows = live._kept(), self._rows
-            live._go_back(self._states[0])
-            before = live._packed()
-            live._go_back(here)
+                differs = live.is_open and self._answer != live.prediction
+                return live.snapshot(answered=self._answer if differs else None)
+            here, rows = live.checkpoint(), self._rows
+            live.rollback(self._states[0])
+            before = live.snapshot()
+            live.rollback(here)
             missing = (np.nan if one.label is None else one.label for one in rows)
             tensors = {
                 "before": np.frombuffer(before, np.uint8),
@@ -412,7 +401,7 @@ class LateLabels:
             late = {
                 "times": [None if one.time is None else str(one.time) for one in rows],
                 "waiting": [row - self._states[0].steps for row in self.waiting],
-                "open": live._open,
+                "open": live.is_open,
                 "told": sorted(self._told),
             }
             header = {"format": model_file.FORMAT, "model": live.model.fingerprint, "late": late}
@@ -426,13 +415,13 @@ class LateLabels:
         window: int,
         forecaster: Forecaster | None = None,
         *,
-        workspace: Workspace | None = None,
+        guard: Guard | None = None,
     ) -> "LateLabels":
         """Go on from a snapshot, also from one of a stream alone, with the model it was taken from.
 
         Parameters
         ----------
-        model, blob, forecaster, workspace : object, bytes, Forecaster or None, Workspace or None
+        model, blob, forecaster, guard : object, bytes, Forecaster or None, Guard or None
             As of ``Stream.restore``.
         window : int
             How many rows a label may be late from here on.
@@ -440,16 +429,16 @@ class LateLabels:
         what = "the snapshot"
         tensors, header = model_file.from_bytes(blob, what)
         if "late" not in header:
-            live = Stream._unpacked(model, tensors, header, forecaster, workspace)
+            live = Stream.restore(model, blob, forecaster, guard=guard)
             found = cls(_one_series(live, what), window)
             found._answer = header.get("answered", found._answer)
             return found
         fitted = getattr(model, "fitted_", model)
         check_owner(header, fitted)
         check_late(tensors, header, fitted, what)
-        live = Stream.restore(model, tensors["before"].tobytes(), forecaster, workspace=workspace)
+        live = Stream.restore(model, tensors["before"].tobytes(), forecaster, guard=guard)
         found = cls(_one_series(live, what), window)
-        if not live._open:
+        if not live.is_open:
             raise ModelFileError(f"{what} is damaged: the oldest row that waits is not there.")
         try:
             found._take_over(tensors, header["late"])
@@ -463,11 +452,11 @@ class LateLabels:
         last = live.last_time
         for time in times:
             last = last if time is None else later_than(last, time)
-        given = zip((live._given, *tensors["x"]), times, tensors["predictions"].tolist(), strict=True)
+        given = zip((live.open_inputs[0], *tensors["x"]), times, tensors["predictions"].tolist(), strict=True)
         self._rows = [Row(x, time, prediction) for x, time, prediction in given]
         for place, label in enumerate(tensors["labels"].tolist()[: len(self._rows) - late["open"]]):
             self._rows[place].label = None if place in late["waiting"] else label
-        self._states, self._told = [live._kept()], {(kind, row) for kind, row in late["told"]}
+        self._states, self._told = [live.checkpoint()], {(kind, row) for kind, row in late["told"]}
         self._redo(self._states[0], live.steps + len(self._rows) - late["open"])
         live.events, self._answer = [], self._rows[-1].prediction
         self._settle()
@@ -480,10 +469,11 @@ class LateLabels:
 def _next_row(live: Stream, x: Any, time: Any) -> tuple[FloatArray, np.datetime64 | None]:
     """Read an x that comes after the open row; refuse what could not be predicted once that is closed."""
     model = live.model
-    last = live.last_time if live._time is None or not live._open else live._time
+    open_time = live.open_inputs[1]
+    last = live.last_time if open_time is None or not live.is_open else open_time
     when = None if time is None else later_than(last, time)
-    given = inputs_of(x, model.input_names, live._step.shape, model.categories)
-    without_gaps(given, given, model.pipeline.fill)
+    given = inputs_of(x, model.input_names, (live.n_inputs,), model.categories)
+    refuse_unusable(given, model.pipeline.fill)
     if model.pipeline.calendar:
         calendar_of(when, model.pipeline.calendar)
     return given, when

@@ -27,9 +27,6 @@ import numpy.typing as npt
 from varnn._types import DoubleArray, FloatArray
 from varnn.data.timestamps import timestamp
 from varnn.errors import ConfigError, DataError
-from varnn.model.pipeline import FeaturePipeline, PipelineStream
-from varnn.streaming._cell import Workspace
-from varnn.streaming._numpy_step import NumpyStep
 from varnn.streaming._snapshot_checks import check_linked
 from varnn.streaming.by_name import Streams
 from varnn.streaming.resume import Resume, time_steps
@@ -64,50 +61,13 @@ class Others(NamedTuple):
         return cls(last, change, known > 0, innovation / informed if informed else math.nan)
 
 
-class LinkedPipeline(PipelineStream):
-    """A pipeline at work on two series in step, of which the second stands for all the others."""
-
-    def __init__(self, pipeline: FeaturePipeline, n_inputs: int) -> None:
-        super().__init__(pipeline, 2, n_inputs)
-        if self.linear is None:
-            raise ConfigError("peers=True needs linear=True. Fit the model anew.")
-        self._labels = self.linear
-
-    @property
-    def others(self) -> Others:
-        """What the row prepared last saw of them."""
-        labels = self._labels
-        return Others(labels.last[1], labels.change[1], bool(labels.known[1]), self._linear_residual[1])
-
-    @others.setter
-    def others(self, others: Others) -> None:
-        labels = self._labels
-        labels.last[1], labels.change[1], labels.known[1], self._linear_residual[1] = others
-
-    def brings(self, *, waiting: bool) -> DoubleArray:
-        """What the first brings into a time step; a label still waited for counts as missing."""
-        labels, innovation = self._labels, self._linear_residual[0]
-        if not labels.known[0]:
-            return _NOTHING
-        if waiting or math.isnan(innovation):
-            return np.array([labels.last[0], 0.0, 1.0, 0.0, 0.0])
-        told = abs(innovation) <= labels.part.largest_change
-        return np.array([labels.last[0], labels.change[0], 1.0, innovation * told, told])
-
-    def prepare(self, inputs: FloatArray, time: Any = None) -> DoubleArray:
-        """A row of the first, (D,), as the network sees it: (1, width), a buffer."""
-        return super().prepare(inputs, time)[:1]
-
-    def observe(self, labels: FloatArray) -> FloatArray:
-        """Take in the label (1,) of the first."""
-        return super().observe(np.array([labels[0], np.nan]))[:1]
-
-
 class LinkedStream(Stream):
     """One series among others; made by :meth:`LinkedStreams.begin`."""
 
     group: "LinkedStreams"
     time_step: TimeStep | None = None  # of its latest row
+    others = Others()  # as the row predicted last saw them
+    _sees_peers_itself = True
 
     @property
     def has_had_its_turn(self) -> bool:
@@ -116,7 +76,30 @@ class LinkedStream(Stream):
 
     def brings(self) -> DoubleArray:
         """What it brings into a time step after that of its latest row."""
-        return self._pipeline.brings(waiting=self._open)
+        last, change, innovation = (
+            self._step.field(name).item(0) for name in ("last_label", "last_change", "linear_residual")
+        )
+        if not self._step.field("has_label").item(0):
+            return _NOTHING
+        if self.is_open or math.isnan(innovation):  # a label still waited for counts as missing
+            return np.array([last, 0.0, 1.0, 0.0, 0.0])
+        counts = abs(innovation) <= self._largest_change
+        return np.array([last, change, 1.0, innovation * counts, counts])
+
+    @property
+    def _largest_change(self) -> float:
+        linear = self.model.pipeline.linear
+        if linear is None:
+            raise ConfigError("peers=True needs linear=True. Fit the model again.")
+        return linear.largest_change
+
+    def _peer_inputs(self) -> DoubleArray:
+        """Compute what it sees of the others, taken as one: (1, 3)."""
+        own, others = self._step.field("last_label").item(0), self.others
+        known = others.known and self._step.field("has_label").item(0) > 0
+        gap = others.last - own if known else 0.0
+        innovation = others.innovation if abs(others.innovation) <= self._largest_change else 0.0
+        return np.array([[gap, others.change if others.known else 0.0, innovation]])
 
     def predict(
         self,
@@ -126,13 +109,13 @@ class LinkedStream(Stream):
         interval: float | Sequence[float] | None = None,
     ) -> Any:
         """Predict as a stream does, seeing the others; time must not go back."""
-        with self._guard:
+        with self.guard:
             place = self.group.place(self, time)
-            seen, self._pipeline.others = self._pipeline.others, place.others
+            seen, self.others = self.others, place.others
             try:
                 answer = super().predict(x, time=time, interval=interval)
             except Exception:  # what cannot be used changes nothing
-                self._pipeline.others = seen
+                self.others = seen
                 self._reopen()
                 raise
             self.time_step = place.time_step
@@ -147,18 +130,18 @@ class LinkedStream(Stream):
         interval: float | Sequence[float] | None = None,
     ) -> Any:
         """Predict as :meth:`predict` would, seeing the others; its place at the time step is not taken."""
-        with self._guard:
+        with self.guard:
             place = self.group.place(self, time)
-            seen, self._pipeline.others = self._pipeline.others, place.others
+            seen, self.others = self.others, place.others
             try:
                 return super().peek(x, time=time, interval=interval)
             finally:
-                self._pipeline.others = seen
+                self.others = seen
                 self._reopen()
 
     def observe(self, y: Any) -> Any:
         """Take in the label of the last x predicted; the others see it from the next time step on."""
-        with self._guard:
+        with self.guard:
             innovation = super().observe(y)
             self.group.label_came(self)
             return innovation
@@ -166,7 +149,7 @@ class LinkedStream(Stream):
     def look_on(self, x: FloatArray, time: Any) -> None:
         """Open a row that is looked back on, seeing the others."""
         place = self.group.place(self, time)
-        self._pipeline.others = place.others
+        self.others = place.others
         self._advance(x, None if time is None else timestamp(time))
         self.time_step = place.time_step
         self.group.take(self, place)
@@ -179,10 +162,6 @@ class LinkedStream(Stream):
     def __reduce__(self) -> tuple[Any, ...]:
         """Refuse to be copied without those it sees."""
         raise TypeError("a series among others is copied with them: LinkedStreams.snapshot() and restore().")
-
-    def _made(self, workspace: Workspace) -> NumpyStep:
-        self._pipeline = LinkedPipeline(self.model.pipeline, self.n_inputs)
-        return NumpyStep(self.model, self.n_series, workspace, self._pipeline)
 
 
 class Place(NamedTuple):
@@ -231,7 +210,7 @@ class LinkedStreams(Streams):
         """A stream for a series that was not here before."""
         if resume:
             raise ConfigError("series that see each other start from the training rows together: `resume`.")
-        one = LinkedStream(self.model, workspace=self.workspace)
+        one = LinkedStream(self.model, guard=self.guard)
         one.group = self
         return one
 
@@ -357,8 +336,7 @@ class LinkedStreams(Streams):
             one = self[name]
             if isinstance(one, LinkedStream):
                 self._bring(one, np.array(what))
-        if "total" in facts:  # older snapshots have none
-            self._total = np.array(facts["total"])
+        self._total = np.array(facts["total"])
 
 
 _KINDS = {"time": "a date", "number": "a number", "round": "no time"}

@@ -199,7 +199,7 @@ class RowStore(Store):
 
     def _restored(self, state: bytes) -> Any:
         streams = self.streams
-        waiting = LateLabels.restore(streams.model, state, self._window, workspace=streams.workspace)
+        waiting = LateLabels.restore(streams.model, state, self._window, guard=streams.guard)
         if self._watch is None:
             waiting.unwatch()
         elif waiting.live.monitor is None:

@@ -30,7 +30,7 @@ from varnn.data.files import check_writable
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.streaming._answered import Answered, OutOfTurn, Reply, check_next
-from varnn.streaming._cell import Guard
+from varnn.streaming.stream import Guard
 from varnn.streaming._journal import Journal
 from varnn.streaming.by_name import Streams
 from varnn.streaming.json_text import read, write

@@ -1,53 +1,83 @@
 """predict / observe, one step at a time, without torch.
 
-A batch prediction of row t starts its memory at zero, w - 1 rows earlier. To give the same number
-without going over w rows again, a stream carries w states side by side, one per window that is
-under way: each step advances all of them as rows of one small product, reads the prediction from
-the oldest, and starts a new one (`varnn.streaming._cell`). The default carries a single state through its
-series, in a batch and in a stream. All of one step is done by `varnn.streaming._numpy_step`, or in compiled
-code by `varnn.streaming._compiled_step`; here is what surrounds it: checks, threads, intervals asked for,
-monitoring, and snapshots.
+The arithmetic is that of `varnn.step`, as in a batch: a stream gives the numbers of ``model.predict`` on the
+same rows. Here is what surrounds it: checks, threads, intervals asked for, monitoring, checkpoints, snapshots.
 """
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from varnn._types import FloatArray
+from varnn._types import BoolArray, DoubleArray, FloatArray
 from varnn.data.rules import optional, whole
 from varnn.data.timestamps import read_back, timestamp
-from varnn.errors import ConfigError, DataError, ModelFileError
+from varnn.errors import ConfigError, DataError, ModelFileError, ThreadError
+from varnn.model.calendar import calendar_of
 from varnn.model.expert_weights import known_experts
 from varnn.model.fitted import Fitted, LastRows
+from varnn.model.floor import floored
 from varnn.model.forecast import Forecast, Forecaster
 from varnn.model.forecast.recent import Recent
-from varnn.model.intervals import known_calibrator
+from varnn.model.intervals import Interval, Tracker, check_levels, known_calibrator
+from varnn.model.peers import peer_inputs
 from varnn.monitoring.monitor import Event, Monitor
 from varnn.persistence import model_file
-from varnn.streaming._cell import Workspace
+from varnn.step.series import Levels, SeriesStep
 from varnn.streaming._display import html_of, one_line
-from varnn.streaming._old_snapshots import as_of_today
-from varnn.streaming._snapshot_checks import check_header, check_owner, check_states
-from varnn.streaming._step import Levels, Step
-from varnn.streaming._steps import levels_of, made_step
-from varnn.streaming._values import inputs_of, label_of, labels_of, later_than
+from varnn.streaming._snapshot_checks import check_header, check_owner, check_states, check_step
+from varnn.streaming._values import inputs_of, label_of, labels_of, later_than, refuse_unusable
 from varnn.streaming.resume import Resume, kept_series
 
 
-class Kept(NamedTuple):
-    """Where a stream was, for it to go back to: its open step as well."""
+class Guard:
+    """One thread at a time; another one gets an error instead of waiting: it would see half a step."""
+
+    def __init__(self) -> None:
+        lock = threading.RLock()
+        self.acquire, self.release = lock.acquire, lock.release
+
+    def __enter__(self) -> None:
+        if not self.acquire(blocking=False):
+            raise self.error()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    @staticmethod
+    def error() -> ThreadError:
+        """Return the error of a thread that came second."""
+        return ThreadError(
+            "a stream belongs to one thread at a time; another one is within predict or observe of it, or of "
+            "a stream that shares its guard. Give each thread a stream of its own, or put a lock around it."
+        )
+
+
+class Checkpoint(NamedTuple):
+    """Where a stream was, for it to roll back to: its open row as well."""
 
     steps: int
-    given: FloatArray | None  # x of the open step; None where none was open
+    given: FloatArray | None  # x of the open row; None if none was open
     time: np.datetime64 | None
     last_time: np.datetime64 | None
     events: list[Event]
-    step: Any  # of `Step.kept`
+    step: list[npt.NDArray[np.uint8]]
+    prediction: DoubleArray
+    tracker: DoubleArray | None
     monitor: Monitor | None
     recent: dict[str, npt.NDArray[Any]] | None
+
+
+class ReplayRow(NamedTuple):
+    """A row to go through again: its label, and the x and time of the row after it, if there is one."""
+
+    label: Any
+    next_x: FloatArray | None
+    next_time: np.datetime64 | None
 
 
 class Stream:
@@ -69,8 +99,8 @@ class Stream:
         What looks several rows ahead, if anything does; a ``VARNNRegressor`` brings its own.
     resume : bool, str or sequence of str, default=False
         Whether to start from the last training rows, and of which series; see ``VARNNRegressor.stream``.
-    workspace : Workspace or None, default=None
-        Weights and buffers to share with other streams of the model, all in one thread; None for its own.
+    guard : Guard or None, default=None
+        What keeps out other threads, to share with other streams of one thread; None for its own.
 
     Examples
     --------
@@ -94,33 +124,41 @@ class Stream:
         forecaster: Forecaster | None = None,
         *,
         resume: Resume = False,
-        workspace: Workspace | None = None,
+        guard: Guard | None = None,
     ) -> None:
         if wrong := optional(whole(1)).broken("n_series", n_series):
             raise ConfigError(wrong)
         fitted: Fitted = getattr(model, "fitted_", model)
         self.model, self.n_series = fitted, n_series
         self.forecaster = forecaster or getattr(model, "forecaster_", None)
-        workspace = workspace or Workspace(fitted)
-        self._step = self._made(workspace)
+        width = 1 if n_series is None else n_series
+        if fitted.pipeline.peers and width == 1 and not self._sees_peers_itself:
+            raise DataError(
+                "this model sees what the other series do (peers=True), so it streams all of them together: "
+                "model.stream(n_series=...)."
+            )
+        self._step = SeriesStep(fitted.step, width)
+        self._shape = (self.n_inputs,) if n_series is None else (width, self.n_inputs)
+        self._cycles = fitted.pipeline.calendar
+        self._tracker: Tracker | None = None  # of an interval method that is not part of the step
+        if fitted.calibrator is not None and fitted.calibrator.step_numbers() is None:
+            self._tracker = fitted.calibrator.tracker(width)
         self._open = False  # whether an x was predicted and waits for its label
-        self._given: FloatArray = self._step.x  # that x, as it came
+        self._given: FloatArray = np.zeros(self._shape)  # that x, as it came
         self._time: np.datetime64 | None = None  # and its time
         self._recent = None
         if self.forecaster is not None:
             ahead = self.forecaster
-            self._recent = Recent(ahead.rows_kept, self._step.width, self.n_inputs, ahead.rows_followed)
+            self._recent = Recent(ahead.rows_kept, width, self.n_inputs, ahead.rows_followed)
         self.steps = 0  # rows observed so far
         self.monitor: Monitor | None = None  # see `watch`
         self.events: list[Event] = []  # what the monitor noticed at the last label
         self.last_time: np.datetime64 | None = None  # of the latest row observed that had one
-        self._guard = workspace.guard
-        self._acquire, self._release = self._guard.acquire, self._guard.release
+        self.guard = guard or Guard()
+        self._acquire, self._release = self.guard.acquire, self.guard.release
         self._look_back(kept_series(fitted, n_series, resume))
 
-    def _made(self, workspace: Workspace) -> Step:
-        """Make what does the arithmetic."""
-        return made_step(self.model, self.n_series, workspace)
+    _sees_peers_itself = False  # `varnn.streaming.linked` has streams of one series that do
 
     @property
     def n_inputs(self) -> int:
@@ -141,7 +179,7 @@ class Stream:
         (True, 1.0)
         """
         names = known_experts(self.model).names
-        now = self._step.weights
+        now = self._step.weights()
         return dict(zip(names, now[0].tolist() if self.n_series is None else now.T.copy(), strict=True))
 
     def predict(
@@ -178,11 +216,11 @@ class Stream:
             levels, several = levels_of(interval)
             known_calibrator(self.model.calibrator)
         when = None if time is None else later_than(self.last_time, time)
-        if not self._acquire(False):  # not `with self._guard`: that takes four times as long
-            raise self._guard.error()
+        if not self._acquire(False):  # not `with self.guard`: that takes four times as long
+            raise self.guard.error()
         try:
             model = self.model
-            self._advance(inputs_of(x, model.input_names, self._step.shape, model.categories), when, levels)
+            self._advance(inputs_of(x, model.input_names, self._shape, model.categories), when, levels)
             return self._answer(levels, several=several)
         finally:
             self._release()
@@ -214,26 +252,81 @@ class Stream:
         if levels:
             known_calibrator(self.model.calibrator)
         when = None if time is None else later_than(self.last_time, time)
-        with self._guard:
+        with self.guard:
             model = self.model
-            given = inputs_of(x, model.input_names, self._step.shape, model.categories)
+            given = inputs_of(x, model.input_names, self._shape, model.categories)
             try:
-                self._step.advance(given, when, levels)
+                self._predict(given, when, levels)
                 return self._answer(levels, several=several)
             finally:
                 self._reopen()
 
     def _answer(self, levels: Levels, *, several: bool) -> Any:
-        """What a caller gets of the x that was advanced last."""
-        if levels:
-            return self._step.interval(levels, several=several)
-        # A fleet's caller gets an array of its own: writing into it must not change the innovation.
-        return self._step.answer if self.n_series is None else self._step.answer.copy()
+        """Return what a caller gets of the x that was predicted last."""
+        if self.n_series is None:
+            prediction = self._step.prediction.item(0)
+            if not levels:
+                return prediction
+            lower, upper = self._bounds(levels)
+            return (
+                Interval(prediction, lower[0], upper[0])
+                if several
+                else Interval(prediction, lower[0, 0], upper[0, 0])
+            )
+        # A fleet's caller gets arrays of its own: writing into them must not change the innovation.
+        answer = self._step.prediction.copy()
+        if not levels:
+            return answer
+        lower, upper = self._bounds(levels)
+        return Interval(answer, lower, upper) if several else Interval(answer, lower[:, 0], upper[:, 0])
+
+    def _bounds(self, levels: Levels) -> tuple[DoubleArray, DoubleArray]:
+        """Return the bounds of the open row: (n, L) each."""
+        if self._tracker is None:
+            lower, upper = self._step.bounds
+            return lower.copy(), upper.copy()
+        prediction = self._step.prediction[:, None]
+        below, above = self._tracker.bounds(np.array(levels))
+        lower = prediction + below
+        if self.model.positive:
+            lower = floored(lower, self._has_been_negative[:, None])
+        return lower, prediction + above
+
+    @property
+    def _has_been_negative(self) -> BoolArray:
+        """Whether a label of each series was below zero: (n,)."""
+        return self._step.field("has_been_negative") > 0
+
+    def _predict(self, given: FloatArray, time: np.datetime64 | None, levels: Levels = ()) -> None:
+        """Predict the row with these inputs; raise DataError if they cannot be used."""
+        step = self._step
+        step.x[:] = given
+        if self._cycles:
+            step.extra[:, : self._n_calendar] = calendar_of(time, self._cycles)
+        if self.model.pipeline.peers:
+            step.extra[:, self._n_calendar :] = self._peer_inputs()
+        if not step.predict(levels if self._tracker is None else ()):
+            refuse_unusable(given, self.model.pipeline.fill)
+        if self._tracker is not None:
+            self._tracker.expect(step.first_hidden)
+
+    @property
+    def _n_calendar(self) -> int:
+        """Inputs that come from the calendar."""
+        return self._step.extra.shape[1] - (3 if self.model.pipeline.peers else 0)
+
+    def _peer_inputs(self) -> DoubleArray:
+        """Compute what each series sees of the others: (n, 3)."""
+        names = ("last_label", "has_label", "last_change", "linear_residual")
+        linear = self.model.pipeline.linear
+        return peer_inputs(
+            *(self._step.field(name) for name in names), linear.largest_change if linear else np.inf
+        )
 
     def _advance(self, given: FloatArray, time: np.datetime64 | None, levels: Levels = ()) -> None:
-        """Open a step; where x cannot be used, that which was open stays so."""
+        """Open a row; if x cannot be used, the one that was open stays so."""
         try:
-            self._step.advance(given, time, levels)
+            self._predict(given, time, levels)
         except DataError:
             self._reopen()
             raise
@@ -242,7 +335,7 @@ class Stream:
     def _reopen(self) -> None:
         """Open again what was open: another x, which was not to stay, has taken its place."""
         if self._open:
-            self._step.advance(self._given, self._time)
+            self._predict(self._given, self._time)
 
     def observe(self, y: Any) -> Any:
         """Take in the label of the last x predicted; NaN or None holds the memory.
@@ -258,25 +351,37 @@ class Stream:
                 "observe. Call predict(x) first."
             )
         if not self._acquire(False):
-            raise self._guard.error()
+            raise self.guard.error()
         try:
             return self._close(y)
         finally:
             self._release()
 
     def _close(self, y: Any) -> Any:
-        labels = label_of(y) if self.n_series is None else labels_of(y, self.n_series)
-        innovation = labels - self._step.answer
+        if self.n_series is None:
+            labels: Any = label_of(y)
+            innovation: Any = labels - self._step.prediction.item(0)
+        else:
+            labels = labels_of(y, self.n_series)
+            innovation = labels - self._step.prediction
         if self.monitor is not None:
             self.events = self._noticed(self.monitor, innovation)
-        self._step.observe(labels)
-        if self._recent is not None:
-            self._recent.add(self._step.x, labels, self._time)
+        self._observe(labels)
         self.steps += 1
         self._open = False
         if self._time is not None:
             self.last_time = self._time
         return innovation
+
+    def _observe(self, labels: Any, *, teach: bool = True) -> None:
+        """Hand labels, a number or (n,), to the step and to what runs beside it."""
+        self._step.labels[:] = labels
+        if self._tracker is not None and teach:
+            self._tracker.observe(self._step.labels - self._step.prediction)
+        self._step.observe(teach=teach)
+        if self._recent is not None:
+            inputs = self._step.field("inputs")
+            self._recent.add(inputs[0] if self.n_series is None else inputs, labels, self._time)
 
     def forecast(
         self,
@@ -302,7 +407,7 @@ class Stream:
             )
         rows = self._recent.panel(self.model.input_names, self.model.target_name)
         return self.forecaster.forecast(
-            rows, horizon=horizon, inputs=inputs, interval=interval, free=self._step.lifted
+            rows, horizon=horizon, inputs=inputs, interval=interval, free=self._has_been_negative
         )
 
     @property
@@ -342,12 +447,18 @@ class Stream:
         self.monitor.rows = self.steps  # events are counted as the stream's rows are
         self.events = []
 
-    def snapshot(self) -> bytes:
-        """The whole state as bytes, to go on elsewhere with :meth:`restore`."""
-        with self._guard:
-            return self._packed()
+    def snapshot(self, *, answered: float | None = None) -> bytes:
+        """Return the whole state as bytes, to continue elsewhere with :meth:`restore`.
 
-    def _packed(self, **more: float) -> bytes:
+        Parameters
+        ----------
+        answered : float or None, default=None
+            What was answered to the open x, to be kept with it, if that is not its prediction now.
+        """
+        with self.guard:
+            return self._packed({} if answered is None else {"answered": answered})
+
+    def _packed(self, more: Mapping[str, float]) -> bytes:
         tensors = self._states()
         if self._open:
             tensors["pending"] = self._given
@@ -365,7 +476,9 @@ class Stream:
 
     def _states(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays of a snapshot, but for an x that waits for its label."""
-        tensors = self._step.states()
+        tensors: dict[str, npt.NDArray[Any]] = {"step": self._step.snapshot()}
+        if self._tracker is not None:
+            tensors["tracker"] = self._tracker.state()
         if self.monitor is not None:
             tensors["monitor"] = self.monitor.state()
         if self._recent is not None:
@@ -379,9 +492,9 @@ class Stream:
         blob: bytes,
         forecaster: Forecaster | None = None,
         *,
-        workspace: Workspace | None = None,
+        guard: Guard | None = None,
     ) -> "Stream":
-        """Go on from a snapshot, with the model it was taken from.
+        """Continue from a snapshot, with the model it was taken from.
 
         Examples
         --------
@@ -395,7 +508,7 @@ class Stream:
         True
         """
         tensors, header = model_file.from_bytes(blob, "the snapshot")
-        return cls._unpacked(model, tensors, header, forecaster, workspace)
+        return cls._unpacked(model, tensors, header, forecaster, guard)
 
     @classmethod
     def _unpacked(
@@ -404,30 +517,33 @@ class Stream:
         tensors: Mapping[str, npt.NDArray[Any]],
         header: Mapping[str, Any],
         forecaster: Forecaster | None,
-        workspace: Workspace | None,
+        guard: Guard | None,
     ) -> "Stream":
-        """Go on from what the bytes of a snapshot hold."""
+        """Continue from what the bytes of a snapshot hold."""
         what, fitted = "the snapshot", getattr(model, "fitted_", model)
         check_owner(header, fitted)
-        header = {"monitor": None, "time": None, "last_time": None, **header}
-        tensors = as_of_today(tensors, fitted)
         check_header(tensors, header, fitted, what)
-        stream = cls(model, header["n_series"], forecaster, workspace=workspace)
+        stream = cls(model, header["n_series"], forecaster, guard=guard)
         try:
             if header["monitor"] is not None:
                 stream.watch(**header["monitor"])
-            check_states(tensors, stream._states(), fitted, what)
-            stream._take_over(tensors, header)
+            check_states(tensors, stream._states(), what)
+            stream._continue_from(tensors, header, what)
         except (ConfigError, DataError) as error:
             raise ModelFileError(f"{what} is damaged or was not written by this library: {error}") from None
         return stream
 
-    def _take_over(self, tensors: Mapping[str, npt.NDArray[Any]], header: Mapping[str, Any]) -> None:
-        """Go on from what a snapshot holds, which was looked at."""
+    def _continue_from(
+        self, tensors: Mapping[str, npt.NDArray[Any]], header: Mapping[str, Any], what: str
+    ) -> None:
+        """Continue from what a snapshot holds, whose shapes were checked."""
         self.steps = header["steps"]
         last, pending = (header[name] for name in ("last_time", "time"))
         self.last_time = None if last is None else read_back(last)
-        self._step.restore(tensors)
+        self._step.restore(tensors["step"])
+        check_step(self._step, what)
+        if self._tracker is not None:
+            self._tracker.restore(tensors["tracker"])
         if self.monitor is not None:
             self.monitor.restore(tensors["monitor"])
         recent = {name[7:]: array for name, array in tensors.items() if name.startswith("recent.")}
@@ -436,32 +552,68 @@ class Stream:
         if "pending" in tensors:
             self._advance(tensors["pending"], None if pending is None else read_back(pending))
 
-    def _kept(self) -> Kept:
-        """Where it is now: a snapshot for this process alone, in a fiftieth of the time."""
+    def checkpoint(self) -> Checkpoint:
+        """Return where it is now: a snapshot for this process alone, in a fiftieth of the time."""
         recent = None
         if self._recent is not None:
             recent = {name: array.copy() for name, array in self._recent.state().items()}
-        return Kept(
+        return Checkpoint(
             self.steps,
             self._given if self._open else None,
             self._time,
             self.last_time,
             self.events,
-            self._step.kept(),
+            self._step.checkpoint(),
+            self._step.prediction.copy(),
+            None if self._tracker is None else self._tracker.state(),
             copy(self.monitor),  # its state is replaced from row to row, never written into
             recent,
         )
 
-    def _go_back(self, kept: Kept) -> None:
-        """Be again where it was; that may be gone back to any number of times."""
-        self.steps, given, self._time, self.last_time, self.events, step, monitor, recent = kept
-        self._step.go_back(step, given, self._time)
-        self.monitor = copy(monitor)
-        if self._recent is not None and recent is not None:
-            self._recent.restore(recent)
-        self._open = given is not None
-        if given is not None:
-            self._given = given
+    def rollback(self, checkpoint: Checkpoint) -> None:
+        """Be again where it was; a checkpoint may be rolled back to any number of times."""
+        saved = checkpoint
+        self.steps, self._time, self.last_time, self.events = (
+            saved.steps,
+            saved.time,
+            saved.last_time,
+            saved.events,
+        )
+        self._step.rollback(saved.step)
+        self._step.prediction[:] = saved.prediction
+        self.monitor = copy(saved.monitor)
+        if self._recent is not None and saved.recent is not None:
+            self._recent.restore(saved.recent)
+        self._open = saved.given is not None
+        if saved.given is not None:
+            self._given = saved.given
+        if self._tracker is not None and saved.tracker is not None:
+            self._tracker.restore(saved.tracker)
+            self._reopen()
+
+    def replay(self, checkpoint: Checkpoint, rows: Iterable[ReplayRow]) -> list[Event]:
+        """Roll back, then close the open row and go through those after it; return what the monitor noticed.
+
+        All that follows is bit for bit what a stream gives that got these labels in time.
+        """
+        self.rollback(checkpoint)
+        events: list[Event] = []
+        for row in rows:
+            self._close(row.label)
+            events += self.events
+            if row.next_x is not None:
+                self._advance(row.next_x, row.next_time)
+        return events
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an x was predicted and waits for its label."""
+        return self._open
+
+    @property
+    def prediction(self) -> Any:
+        """The prediction of the open row: a float, or (n,)."""
+        return self._step.prediction.item(0) if self.n_series is None else self._step.prediction.copy()
 
     def __repr__(self) -> str:
         return one_line(self, is_open=self._open)
@@ -474,16 +626,26 @@ class Stream:
         return Stream.restore, (self.model, self.snapshot(), self.forecaster)
 
     def _noticed(self, monitor: Monitor, innovation: Any) -> list[Event]:
-        """Tell the monitor how wrong the open step was, and whether its interval held."""
+        """Tell the monitor how wrong the open row was, and whether its interval covered the label."""
         if monitor.coverage is None:
             return monitor.observe(innovation)
-        return monitor.observe(innovation, self._step.covered(monitor.coverage, innovation))
+        return monitor.observe(innovation, self._covered(monitor.coverage, innovation))
+
+    def _covered(self, level: float, innovation: Any) -> DoubleArray:
+        """Whether intervals cover the labels, given the innovations: (n,), NaN if a label is missing."""
+        if self._tracker is None:
+            below, above = self._step.reach((level,))
+        else:
+            below, above = self._tracker.bounds(np.array([level]))
+        errors = np.atleast_1d(innovation)
+        covers = (below[:, 0] <= errors) & (errors <= above[:, 0])
+        return np.where(np.isnan(errors), np.nan, covers)
 
     def _look_back(self, rows: Sequence[LastRows]) -> None:
-        """Go through rows that the model was trained on: they are looked back on, and teach nothing."""
+        """Replay training rows to warm up the state without learning from them."""
         for place in range(len(rows[0].target) if rows else 0):
-            x = np.stack([one.inputs[place] for one in rows])
-            labels = np.array([one.target[place] for one in rows])
+            x = np.stack([series.inputs[place] for series in rows])
+            labels = np.array([series.target[place] for series in rows])
             time = None if rows[0].time is None else timestamp(rows[0].time[place])
             alone = self.n_series is None
             self._advance(x[0] if alone else x, time)
@@ -491,7 +653,28 @@ class Stream:
 
     def _pass_over(self, labels: Any) -> None:
         """Close a row that is looked back on with its labels, as `_close` does, but learn nothing."""
-        self._step.observe(labels, learn=False)
-        if self._recent is not None:
-            self._recent.add(self._step.x, labels, self._time)
+        self._observe(labels, teach=False)
         self._open, self.last_time = False, self._time
+
+
+def levels_of(interval: float | Sequence[float] | FloatArray | None) -> tuple[Levels, bool]:
+    """Read levels of intervals, and whether there may be several; reject what is none.
+
+    Examples
+    --------
+    >>> levels_of(None), levels_of(0.9), levels_of([0.5, 0.9])
+    (((), False), ((0.9,), False), ((0.5, 0.9), True))
+    """
+    if interval is None:
+        return (), False
+    if type(interval) is float:
+        return _checked((interval,)), False
+    if type(interval) is list and all(type(level) is float for level in interval):
+        return _checked(tuple(interval)), True
+    return tuple(check_levels(interval).tolist()), isinstance(interval, Sequence | np.ndarray)
+
+
+@lru_cache(maxsize=64)
+def _checked(levels: tuple[float, ...]) -> Levels:
+    """Check levels, which are the same from row to row."""
+    return tuple(check_levels(levels[0] if len(levels) == 1 else list(levels)).tolist())

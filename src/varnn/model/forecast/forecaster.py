@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from varnn._types import BoolArray, DoubleArray
+from varnn.data.chunks import chunks
 from varnn.data.panel import Panel
 from varnn.data.preparation import fill_gaps
 from varnn.data.rules import optional, whole
@@ -24,9 +25,10 @@ from varnn.model.forecast.rows import (
     targets_ahead,
 )
 from varnn.model.intervals import Calibrator, check_levels, follow
-from varnn.model.prediction import score_chunks
 from varnn.network.cell import look_ahead
+from varnn.network.scoring import score
 
+_SCORED_ROWS = 1 << 13  # at a time, as their hidden layers are large
 _LATELY = 256  # rows whose outcomes tell whether intervals are wide enough
 
 
@@ -219,9 +221,20 @@ class Forecaster:
         linear_predictions[:, 0] = prepared.linear_predictions
         for some in features.chunks(np.arange(len(panel))):
             linear_predictions[some, 1:] = direct.linear_predictions(features, some)
-        for chunk in score_chunks(network, prepared.panel):
-            added[chunk.rows, 0] = network.pipeline.scaling.restore(chunk.output)
-            later = look_ahead(network.weights, chunk.hidden).mean(axis=0, dtype=np.float64)
+        for chunk in chunks(prepared.panel, most=_SCORED_ROWS, context=network.window - 1):
+            rows, context = chunk.panel, chunk.context
+            scores = score(
+                network.architecture,
+                network.weights,
+                rows.inputs,
+                rows.target,
+                rows.first_rows,
+                network.window,
+                keep_hidden=True,
+            )
+            output = scores.predictions[:, context:].mean(axis=0, dtype=np.float64)
+            added[chunk.rows, 0] = network.pipeline.scaling.restore(output)
+            later = look_ahead(network.weights, scores.hidden[:, context:]).mean(axis=0, dtype=np.float64)
             added[chunk.rows, 1:] = direct.scales * later
         return ForecastParts(linear_predictions, added, features.movement)
 

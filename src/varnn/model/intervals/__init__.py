@@ -7,7 +7,7 @@ forecasts. Another method is one more file beside them.
 from varnn.model.intervals.calibrator import CalibrationRows, Calibrator, Tracker, follow, known_calibrator
 from varnn.model.intervals.error_scale import ErrorScale
 from varnn.model.intervals.horizon_bands import HorizonBands
-from varnn.model.intervals.levels import TAUS, Interval, bound_name, check_levels, quantile_bounds
+from varnn.model.intervals.levels import TAUS, Interval, bound_name, check_levels
 
 __all__ = [
     "TAUS",
@@ -21,5 +21,4 @@ __all__ = [
     "check_levels",
     "follow",
     "known_calibrator",
-    "quantile_bounds",
 ]

@@ -8,10 +8,9 @@ References
 import numpy as np
 
 from varnn._types import DoubleArray
+from varnn.step.intervals import MAX_EXPONENT, MAX_RATIO
+from varnn.step.layout import SMALLEST_SIZE
 
-LEAST = 0.05  # of the usual size: errors below it are all alike
-LARGEST = 10.0  # one error counts as no more than so many times what was expected
-BOUND = 10.0  # of the logarithm of a scale, either way
 _RIDGE = 0.1  # on regressors of unit variance
 _STEPS = 20  # of Fisher scoring, which is at rest after about ten
 
@@ -34,7 +33,7 @@ def fit_sizes(regressors: DoubleArray, errors: DoubleArray, *, none_below_zero: 
 
 def _fit_gamma(regressors: DoubleArray, errors: DoubleArray) -> DoubleArray:
     known = ~np.isnan(errors)
-    sizes, standard = np.abs(errors[known]) + LEAST, regressors[known]
+    sizes, standard = np.abs(errors[known]) + SMALLEST_SIZE, regressors[known]
     centre, deviation = standard.mean(axis=0), standard.std(axis=0)
     deviation[deviation <= 1e-6 * deviation.max(initial=0)] = np.inf  # a unit that is never on gets no weight
     standard -= centre
@@ -42,8 +41,8 @@ def _fit_gamma(regressors: DoubleArray, errors: DoubleArray) -> DoubleArray:
     moments = standard.T @ standard / len(sizes) + _RIDGE * np.eye(len(centre))
     weights, constant = np.zeros(len(centre)), np.log(sizes.mean())
     for _ in range(_STEPS):
-        exponent = np.clip(standard @ weights + constant, -BOUND, BOUND)
-        excess = np.minimum(sizes / np.exp(exponent), LARGEST) - 1
+        exponent = np.clip(standard @ weights + constant, -MAX_EXPONENT, MAX_EXPONENT)
+        excess = np.minimum(sizes / np.exp(exponent), MAX_RATIO) - 1
         weights += np.linalg.solve(moments, standard.T @ excess / len(sizes) - _RIDGE * weights)
         constant += np.log1p(excess.mean())
     weights /= deviation

@@ -151,6 +151,10 @@ class Calibrator(ABC):
             each level apart.
         """
 
+    def step_numbers(self) -> dict[str, Any] | None:
+        """Return what `varnn.step.intervals` needs, for a method that it computes; None runs beside the step."""
+        return None
+
     def refitted(self, before: CalibrationRows, after: CalibrationRows) -> Self:
         """Carry over what was learnt to a network that was trained again; unless overridden, all stays.
 

@@ -27,7 +27,6 @@ References
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
 
@@ -36,17 +35,23 @@ import numpy.typing as npt
 
 from varnn._types import DoubleArray, IntArray
 from varnn.errors import ConfigError, DataError
-from varnn.model.intervals._size_regression import BOUND, LARGEST, LEAST, fit_sizes
+from varnn.model.intervals._size_regression import fit_sizes
 from varnn.model.intervals.calibrator import CalibrationRows, Calibrator, Tracker
-from varnn.model.intervals.levels import TAUS, quantile_bounds
+from varnn.model.intervals.levels import TAUS
+from varnn.model.runtime import interval_model
+from varnn.step.intervals import (
+    INFLATION_RATE,
+    MAX_EXPONENT,
+    MAX_RATIO,
+    RECENT_WEIGHTS,
+    bounds,
+    expect_scale,
+    level_weights,
+    track,
+)
+from varnn.step.layout import SMALLEST_SIZE, Block
 
-RATE = 0.05  # of tracking, in units of the scale
-NEWS = np.array([0.2, 0.02, 1.0])  # weight of the last |error| in its running means: fast, slow, itself
-INFLATION_RATE = 0.01  # and that of the last |error| / scale in m
-_UP, _DOWN = RATE * TAUS[None], RATE * (TAUS[None] - 1)  # steps of quantiles that were too low, or not
-_RATES = np.array([[*NEWS, INFLATION_RATE]])
-_LARGEST = np.array(LARGEST)
-_TIMES = 2.0  # the largest error that was learnt from: what is beyond counts as so much
+_LARGEST_TIMES = 2.0  # the largest error that was learned from: what is beyond counts as so much
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -115,7 +120,7 @@ class ErrorScale(Calibrator):
         ratios = later_errors / scales
         ratios /= _levels(ratios, later_starts)
         quantiles = np.quantile(ratios[~np.isnan(ratios)], TAUS)
-        largest = _TIMES * float(np.fmax.reduce(np.abs(errors), initial=np.nanmax(sizes)))
+        largest = _LARGEST_TIMES * float(np.fmax.reduce(np.abs(errors), initial=np.nanmax(sizes)))
         return cls(
             weights=np.concatenate([share * direction, others]),
             unit=unit,
@@ -126,6 +131,15 @@ class ErrorScale(Calibrator):
     def tracker(self, n_series: int, levels: DoubleArray | None = None) -> "ScaleTracker":
         """Begin with n series in step; all levels are followed."""
         return ScaleTracker(self, n_series)
+
+    def step_numbers(self) -> dict[str, Any]:
+        """Return what `varnn.step.intervals` needs."""
+        return {
+            "quantiles": np.ascontiguousarray(self.quantiles, np.float64),
+            "scale_weights": np.ascontiguousarray(self.weights, np.float64),
+            "scale_unit": float(self.unit),
+            "largest_error": float(self.largest),
+        }
 
     def refitted(self, before: CalibrationRows, after: CalibrationRows) -> Self:
         """Carry the error scale over to another network, from what both show on training rows.
@@ -148,131 +162,48 @@ class ErrorScale(Calibrator):
 
     def scales(self, regressors: DoubleArray) -> DoubleArray:
         """Compute scales in the target's units, before m: logarithms (n, K + 3) -> (n,)."""
-        slopes, constant, unit = self._numbers
-        exponent = regressors.dot(slopes) + constant
-        if not exponent.dot(exponent) <= BOUND * BOUND:  # the sum of squares tells that none is beyond
-            np.minimum(np.maximum(exponent, -BOUND, out=exponent), BOUND, out=exponent)
-        return np.asarray(np.exp(exponent) * unit)
-
-    @cached_property
-    def _numbers(self) -> tuple[DoubleArray, DoubleArray, DoubleArray]:
-        """Weights, that of 1, and the unit: a row takes as long as the calls to NumPy it makes."""
-        return self.weights[:-1], np.array(self.weights[-1]), np.array(self.unit)
+        exponent = np.clip(regressors @ self.weights[:-1] + self.weights[-1], -MAX_EXPONENT, MAX_EXPONENT)
+        return np.asarray(np.exp(exponent) * self.unit)
 
 
 class ScaleTracker(Tracker):
-    """Quantiles, running means of sizes and m of n series in step, as labels arrive."""
+    """The intervals of n series in step, as `varnn.step.intervals` computes them."""
 
     def __init__(self, error_scale: ErrorScale, n_series: int) -> None:
-        self.error_scale = error_scale
-        width = len(error_scale.weights) - len(NEWS) - 1
-        # Quantiles; running means of sizes, in units of the least; m.
-        start = np.concatenate([error_scale.quantiles, np.full(len(NEWS), 1 / LEAST), [1.0]])
-        self._state = np.tile(start, (n_series, 1))
-        self._regressors = np.zeros((n_series, width + len(NEWS)))
-        self._expected = np.full(n_series, error_scale.unit)  # scales before m
-        self._scales = self._expected
-        # Parts of these, as a row takes as long as the calls to NumPy it makes.
-        self._hidden, self._recent = self._regressors[:, :width], self._regressors[:, width:]
-        self._means, self._inflation = self._state[:, len(TAUS) : -1], self._state[:, -1]
-        self._least, self._largest = np.array(LEAST * error_scale.unit), np.array(error_scale.largest)
+        self._model = interval_model(error_scale.step_numbers())
+        self._block = Block(self._model, n_series)
 
     def expect(self, features: npt.NDArray[Any]) -> None:
         """Take in the hidden layers (n, K) the coming predictions are read from."""
-        self._hidden[...], self._recent[...] = features, self._means
-        np.log1p(self._regressors, out=self._regressors)
-        self._expected = self.error_scale.scales(self._regressors)
-        self._scales = self._expected * self._inflation
+        self._block.state.hidden[0] = features
+        expect_scale(self._model, self._block.state)
 
     def bounds(self, levels: DoubleArray) -> tuple[DoubleArray, DoubleArray]:
         """Return how far below and above the predictions the intervals reach: (n, L) each."""
-        return quantile_bounds(self._state, levels, self._scales)
+        shape = (len(self._block.state.inflation), len(levels))
+        below, above = np.empty(shape), np.empty(shape)
+        bounds(self._block.state, level_weights(tuple(levels.tolist())), below, above)
+        return below, above
 
     def observe(self, errors: DoubleArray) -> None:
         """Take in the errors (n,) of these predictions; NaN leaves its series as it is."""
-        missing = np.isnan(errors)
-        if not np.count_nonzero(missing):
-            self._learn(self._state, errors, self._expected, self._scales)
-        elif not missing.all():
-            known = ~missing
-            some = self._state[known]
-            self._learn(some, errors[known], self._expected[known], self._scales[known])
-            self._state[known] = some
+        track(self._model, self._block.state, errors)
 
     def state(self) -> DoubleArray:
         """Return a copy of all that later intervals depend on: (n, T + 4)."""
-        return self._state.copy()
+        state = self._block.state
+        return np.column_stack([state.quantiles, state.recent_sizes, state.inflation])
 
     def restore(self, state: DoubleArray) -> None:
-        """Take over what :meth:`state` gave."""
+        """Continue from what :meth:`state` returned."""
+        own, fresh = self._block.state, self.state()
         quantiles, sizes = np.split(state, [len(TAUS)], axis=1)
-        if state.shape != self._state.shape or (np.diff(quantiles) < 0).any() or (sizes < 0).any():
+        if state.shape != fresh.shape or (np.diff(quantiles) < 0).any() or (sizes < 0).any():
             raise DataError(
-                f"the state of a tracker ('tracker' in a snapshot) must hold {self._state.shape} numbers, "
-                "quantiles that rise and sizes from 0 on; it does not. Restore the snapshot from a copy."
+                f"the state of a tracker must hold {fresh.shape} numbers, quantiles that rise and sizes from 0 "
+                "on; it does not. Restore the snapshot from a copy."
             )
-        self._state[...] = state
-
-    def follow(
-        self, features: npt.NDArray[Any], errors: DoubleArray, starts: IntArray, levels: DoubleArray
-    ) -> tuple[DoubleArray, DoubleArray]:
-        """Go through all rows of a panel: hidden layers (N, K), errors (N,) -> (N, L) each.
-
-        Scales depend on errors alone, so that only the quantiles are left to be followed from row to row.
-        """
-        state, error_scale, sizes = self.state(), self.error_scale, np.abs(errors)
-        told, scales = np.log1p(features, dtype=np.float64), np.empty(len(errors))
-        for one, (begin, end) in zip(state, pairwise(starts), strict=True):
-            rows = slice(begin, end)
-            bounded = np.minimum(sizes[rows], error_scale.largest)
-            recent = _running_sizes(bounded / (LEAST * error_scale.unit), one[len(TAUS) : -1])
-            expected = error_scale.scales(np.column_stack([told[rows], np.log1p(recent[:-1])]))
-            inflation = _running_inflation(sizes[rows] / expected, one[-1])
-            scales[rows] = expected * inflation[:-1]
-            one[len(TAUS) :] = *recent[-1], inflation[-1]
-        course = _course(state[:, : len(TAUS)], errors, scales, starts)
-        self.restore(state)
-        return quantile_bounds(course, levels, scales)
-
-    def _learn(
-        self, state: DoubleArray, errors: DoubleArray, expected: DoubleArray, scales: DoubleArray
-    ) -> None:
-        """Learn from the errors of some series, whose state is changed in place."""
-        quantiles, tail = state[:, : len(TAUS)], state[:, len(TAUS) :]
-        quantiles += np.where(errors[:, None] <= scales[:, None] * quantiles, _DOWN, _UP)
-        np.maximum.accumulate(quantiles, axis=1, out=quantiles)  # quantiles never cross
-        sizes = np.abs(errors)
-        news = np.empty(tail.shape)  # what the running means and m go towards
-        news[:, :-1] = (np.minimum(sizes, self._largest) / self._least)[:, None]
-        np.minimum(sizes / expected, tail[:, -1] * _LARGEST, out=news[:, -1])
-        news -= tail
-        news *= _RATES
-        tail += news
-
-
-def _course(
-    quantiles: DoubleArray, errors: DoubleArray, scales: DoubleArray, starts: IntArray
-) -> DoubleArray:
-    """Return the quantiles before each row, (N, T); leave those after the last in ``quantiles``, (S, T).
-
-    All series are tracked together, the longest first: those that are still running are the first ones.
-    """
-    lengths = np.diff(starts)
-    ranks = np.argsort(np.argsort(-lengths, kind="stable"))
-    place = np.arange(len(errors)) - np.repeat(starts[:-1], lengths)
-    order = np.lexsort([np.repeat(ranks, lengths), place])
-    ends = np.cumsum(np.bincount(place, minlength=1))
-    running = quantiles[np.argsort(ranks)]
-    ordered, course = np.empty((len(errors), len(TAUS))), np.empty((len(errors), len(TAUS)))
-    errors, scales, known = errors[order, None], scales[order, None], ~np.isnan(errors[order, None])
-    for begin, end in pairwise([0, *ends]):
-        some = running[: end - begin]
-        ordered[begin:end] = some
-        some += RATE * (TAUS - (errors[begin:end] <= scales[begin:end] * some)) * known[begin:end]
-        np.maximum.accumulate(some, axis=1, out=some)  # they never cross
-    quantiles[...] = running[ranks]
-    course[order] = ordered
-    return course
+        own.quantiles[:], own.recent_sizes[:], own.inflation[:] = quantiles, sizes[:, :-1], sizes[:, -1]
 
 
 def _regressors(hidden: npt.NDArray[Any], errors: DoubleArray, starts: IntArray) -> DoubleArray:
@@ -282,15 +213,15 @@ def _regressors(hidden: npt.NDArray[Any], errors: DoubleArray, starts: IntArray)
 
 def _recent_sizes(errors: DoubleArray, starts: IntArray) -> DoubleArray:
     """Compute logarithms of the running means of |errors| before each row: (N, 3)."""
-    first = np.ones(len(NEWS))
+    first = np.ones(len(RECENT_WEIGHTS))
     means = [_running_sizes(np.abs(errors[begin:end]), first)[:-1] for begin, end in pairwise(starts)]
-    return np.log1p(np.concatenate(means) / LEAST)
+    return np.log1p(np.concatenate(means) / SMALLEST_SIZE)
 
 
 def _running_sizes(sizes: DoubleArray, first: DoubleArray) -> DoubleArray:
     """Compute the running means of sizes before each row, and after the last: (N + 1, 3); NaN is left out."""
     fast, slow, last = first.tolist()
-    faster, slower, at_once = NEWS.tolist()
+    faster, slower, at_once = RECENT_WEIGHTS.tolist()
     means = [(fast, slow, last)]
     for size in sizes.tolist():
         if size == size:
@@ -312,6 +243,6 @@ def _running_inflation(ratios: DoubleArray, inflation: float) -> DoubleArray:
     inflations = [inflation]
     for ratio in ratios.tolist():
         if ratio == ratio:
-            inflation += INFLATION_RATE * (min(ratio, LARGEST * inflation) - inflation)
+            inflation += INFLATION_RATE * (min(ratio, MAX_RATIO * inflation) - inflation)
         inflations.append(inflation)
     return np.array(inflations)

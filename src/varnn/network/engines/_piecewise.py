@@ -20,7 +20,7 @@ takes a slope of zero, a unit that falls takes the slope of its left side.
 import numpy as np
 
 from varnn._types import FloatArray, IntArray
-from varnn.network.jit import Scalar, kernel
+from varnn.network.engines._jit import Scalar, kernel
 
 Integers = IntArray
 
