@@ -1,4 +1,4 @@
-"""Small models of all kinds that steps are compared on, and rows for them."""
+"""Small models of all kinds that streams are compared on, and rows for them."""
 
 from dataclasses import replace
 from functools import cache
@@ -11,7 +11,8 @@ from tests.compiled import by_compiled_code, by_numpy
 from varnn import Details, Panel, Stream, VARNNRegressor
 from varnn.fitting import _learning
 from varnn.model.fitted import Fitted
-from varnn.streaming._numpy_step import NumpyStep
+from varnn.step.layout import CARRIED
+from varnn.step.loops import run
 
 TINY: dict[str, Any] = {"hidden_size": 6, "epochs": 1, "ensemble": 2, "window": 4, "device": "cpu"}
 FIRST = np.datetime64("2026-01-05T00:00:00.000000")
@@ -79,15 +80,24 @@ KINDS: dict[str, dict[str, Any]] = {
     "few rows": {"rows": 60},
     "free": {"state_limit": 1e30},
     "unfiltered": {"unfiltered": True},
+    "window": {"context": "window"},
+    "tanh": {"memory_activation": "tanh"},
+    "scalar": {"variant": "RM", "residual": "scalar"},
+    "none": {"variant": "RM+AM", "residual": "none"},
+    "trees": {"experts": ["boosting"]},
+    "no linear part": {"linear": False},
+    "not learning": {"adapt": None},
 }
+_DETAILS = ("forgetting", "positive", "memory_size", "context", "memory_activation", "residual")
 
 
 @cache
 def fitted(kind: str) -> Fitted:
+    """Fit a model of some kind."""
+    if kind == "trees":
+        pytest.importorskip("lightgbm")
     given = dict(KINDS[kind])
-    details: dict[str, Any] = {
-        name: given.pop(name) for name in ("forgetting", "positive", "memory_size") if name in given
-    }
+    details: dict[str, Any] = {name: given.pop(name) for name in _DETAILS if name in given}
     drawn = {name: given.pop(name) for name in ("timed", "offset", "n_inputs", "profile") if name in given}
     count, most = given.pop("rows", 500), given.pop("most_joined", None)
     limit, unfiltered = given.pop("state_limit", None), given.pop("unfiltered", False)
@@ -116,12 +126,13 @@ def later(kind: str, count: int, n_series: int = 1, *, trouble: bool = True, see
 
 
 def streams(model: Fitted, n_series: int | None, **options: Any) -> tuple[Stream, Stream]:
-    """A stream on NumPy, and one in compiled code."""
+    """A stream in plain code, and one in compiled code."""
+    pytest.importorskip("numba")
     with by_numpy():
         plain = Stream(model, n_series, **options)
     with by_compiled_code():
         ours = Stream(model, n_series, **options)
-    assert type(plain._step) is NumpyStep and type(ours._step).__name__ == "CompiledStep"
+    assert plain._step._run is run and ours._step._run is not run
     return plain, ours
 
 
@@ -141,15 +152,9 @@ def close(ours: Any, theirs: Any, tolerance: float = 1e-5) -> None:
 
 
 def alike(one: Stream, other: Stream) -> None:
-    """Hold all that two streams carry against each other, but for what a filter forgets in its own time."""
-    ours, theirs = one._states(), other._states()
-    assert list(ours) == list(theirs)
-    for name, array in ours.items():
-        assert array.dtype == theirs[name].dtype and array.shape == theirs[name].shape
-        expected, found = theirs[name].copy(), array.copy()
-        if name == "recipe" and one.model.pipeline.label_filter is not None:
-            expected[:, 3], found[:, 3] = (
-                np.where(each[:, 5] > 20, 0, each[:, 3]) for each in (expected, found)
-            )
-        scale = np.abs(expected).max(initial=1.0, where=np.isfinite(expected))
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6 * scale, err_msg=name)
+    """Compare all that two streams carry, field by field."""
+    for ours, theirs in zip(one._step.blocks, other._step.blocks, strict=True):
+        for name in CARRIED:
+            found, expected = getattr(ours.state, name), getattr(theirs.state, name)
+            scale = np.abs(expected).max(initial=1.0, where=np.isfinite(expected))
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6 * scale, err_msg=name)

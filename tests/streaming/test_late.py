@@ -10,18 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.compiled import by_compiled_code, by_numpy
+from tests.compiled import WAYS
 from tests.streaming.kinds import fitted, later
 from varnn import Panel, Stream, VARNNRegressor
 from varnn.errors import ConfigError, DataError, ModelFileError
-from varnn.network import compiled_code
 from varnn.persistence import model_file
-from varnn.streaming._cell import Workspace
 from varnn.streaming.late import LateLabels
 from varnn.streaming.linked import LinkedStreams
+from varnn.streaming.stream import Guard
 
-needs_numba = pytest.mark.skipif(not compiled_code.is_there(), reason="needs numba")
-WAYS = [by_numpy, pytest.param(by_compiled_code, marks=needs_numba)]
 Way = Callable[[], Any]
 
 
@@ -62,7 +59,7 @@ class Told:
 
 def contents(live: Stream) -> str:
     tensors, header = model_file.from_bytes(live.snapshot(), "it")
-    if not live._open:
+    if not live.is_open:
         del header["time"]  # that of a row which is closed: it is kept for nothing
     return repr([(name, array.tobytes()) for name, array in sorted(tensors.items())]) + repr(header)
 
@@ -166,7 +163,7 @@ def test_labels_that_are_all_one_row_late(window: int, way: Way) -> None:
         late.predict(rows.x[row, 0])
         if row:
             late.label(row - 1, rows.y[row - 1, 0])
-        found.append(late.live._step.answer)
+        found.append(late.live.prediction)
         expected.append(plain.predict(rows.x[row, 0]))
         plain.observe(rows.y[row, 0])
         assert late.waiting == []
@@ -182,13 +179,13 @@ def test_an_answer_stands_also_where_it_would_be_another_by_now() -> None:
     first = late.predict([0.3, 0.4])
     second = late.predict([0.5, 0.6])
     assert late.label(9, 12.0) == 12.0 - first
-    assert late.live._step.answer != second
+    assert late.live.prediction != second
     again = LateLabels.restore(late.live.model, late.snapshot(), 3)
     third = [one.predict([0.7, 0.8]) for one in (late, again)]
     assert third[0] == third[1]
     for one in (late, again):
         assert one.label(10, 13.0) == 13.0 - second
-        assert one.live._step.answer != third[0]
+        assert one.live.prediction != third[0]
         assert LateLabels.restore(one.live.model, one.snapshot(), 3).observe(1.0) == 1.0 - third[0]
         assert one.observe(1.0) == 1.0 - third[0]
 
@@ -406,7 +403,7 @@ def test_a_label_beyond_what_a_monitor_can_take_changes_nothing() -> None:
     late.predict([0.1, 0.2])
     late.predict([0.1, 0.2])
     before = late.snapshot()
-    assert late.live._step.answer > 1e90
+    assert late.live.prediction > 1e90
     with pytest.raises(DataError, match="innovations must be finite"):
         late.label(3, -1e100)
     assert late.snapshot() == before and late.waiting == [3]
@@ -450,9 +447,9 @@ def test_copies_go_on_by_themselves(again: Callable[[LateLabels], LateLabels]) -
     assert late.snapshot() == before and late.waiting == [0, 2, 4] != other.waiting
 
 
-def test_streams_that_share_a_workspace_go_on_by_themselves() -> None:
-    model, rows, shared = fitted("default"), later("default", 30, 2), Workspace(fitted("default"))
-    late = [LateLabels(Stream(model, workspace=shared), 3) for _ in range(2)]
+def test_streams_that_share_a_guard_go_on_by_themselves() -> None:
+    model, rows, shared = fitted("default"), later("default", 30, 2), Guard()
+    late = [LateLabels(Stream(model, guard=shared), 3) for _ in range(2)]
     plain = [Stream(model) for _ in range(2)]
     for row in range(30):
         for series in range(2):
@@ -463,7 +460,7 @@ def test_streams_that_share_a_workspace_go_on_by_themselves() -> None:
             if row:
                 late[series].label(row - 1, rows.y[row - 1, series])
     for series in range(2):
-        late[series] = LateLabels.restore(model, late[series].snapshot(), 3, workspace=shared)
+        late[series] = LateLabels.restore(model, late[series].snapshot(), 3, guard=shared)
         late[series].observe(rows.y[29, series])
         assert late[series].live.snapshot() == plain[series].snapshot()
 
@@ -526,7 +523,7 @@ def test_what_is_changed_below_is_what_a_snapshot_holds() -> None:
 def plain_state(*, is_open: bool = True, n_series: int | None = None) -> Any:
     live = Stream(fitted("default"), n_series)
     if is_open:
-        live.predict(np.zeros(live._step.shape))
+        live.predict(np.zeros(live._shape))
     return np.frombuffer(live.snapshot(), np.uint8)
 
 

@@ -7,15 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.compiled import by_compiled_code, by_numpy
+from tests.compiled import WAYS
 from tests.streaming.kinds import fitted, later
 from varnn import Panel, Stream, VARNNRegressor
 from varnn.errors import ConfigError, DataError, ThreadError
-from varnn.network import compiled_code
 from varnn.streaming.linked import LinkedStreams
-
-needs_numba = pytest.mark.skipif(not compiled_code.is_there(), reason="needs numba")
-WAYS = [by_numpy, pytest.param(by_compiled_code, marks=needs_numba)]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -30,7 +26,7 @@ def test_peeking_changes_nothing(kind: str, n_series: int | None, way: Callable[
     for row in range(40):
         x, y = (each[0] if n_series is None else each for each in (rows.x[row], rows.y[row]))
         time = None if rows.times is None else rows.times[row]
-        foreign = draw.normal(size=live._step.shape) * 100
+        foreign = draw.normal(size=live._shape) * 100
         soon = None if time is None else time + np.timedelta64(7, "h")
         live.peek(foreign, time=soon)  # nothing is open
         asked = live.peek(x, time=time, interval=0.9)
@@ -108,7 +104,7 @@ def test_another_thread_is_refused() -> None:
         except ThreadError:
             refused.append(True)
 
-    with live._guard:
+    with live.guard:
         thread = threading.Thread(target=other)
         thread.start()
         thread.join()

@@ -18,9 +18,7 @@ from varnn.data.files import write_atomically
 from varnn.errors import ConfigError, ModelFileError, OutputError, ThreadError
 from varnn.streaming import messages
 from varnn.streaming import store as store_module
-from varnn.streaming._compiled_step import CompiledStep
 from varnn.streaming._journal import Journal
-from varnn.streaming._numpy_step import NumpyStep
 from varnn.streaming.by_name import Streams
 from varnn.streaming.store import EVERY, Store
 
@@ -391,19 +389,12 @@ def test_watching_gives_events_and_goes_on_watching(alone: VARNNRegressor, tmp_p
 
 @pytest.mark.parametrize("context", ["series", "window"])
 def test_series_share_what_they_can(context: Any) -> None:
-    """Weights and scratch are there once, so that a thousand series cost their states."""
+    """The model's numbers are there once, so that a thousand series cost their states."""
     alone = VARNNRegressor(details=Details(context=context), **SMALL).fit(panel_of())
     streams = Streams(alone)
     one, other = streams.begin(), streams.begin()
-    here, there = one._step, other._step
-    if isinstance(here, NumpyStep) and isinstance(there, NumpyStep):
-        blocks: Any = (here.blocks[0], there.blocks[0])
-        assert context == "window"
-        assert np.shares_memory(*(block._matrices.from_memory for block in blocks))
-        assert np.shares_memory(*(block._scratch.hidden for block in blocks))
-    else:
-        assert isinstance(here, CompiledStep) and isinstance(there, CompiledStep)
-        assert here._layout is there._layout
+    assert one._step.model is other._step.model is alone.fitted_.step
+    assert one.guard is other.guard is streams.guard
     x = np.random.default_rng(0).normal(size=(30, 2, 2))
     apart = Stream(alone), Stream(alone)
     for row in x:  # both asked before either is told: what is shared holds nothing
@@ -435,7 +426,7 @@ def test_two_threads_in_one_stream_are_told(alone: VARNNRegressor, n_series: int
     inside, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with live._guard:
+        with live.guard:
             inside.set()
             done.wait(10)
 

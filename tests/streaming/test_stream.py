@@ -18,7 +18,7 @@ from varnn.model.fitted import Fitted
 from varnn.model.pipeline import FeaturePipeline
 from varnn.model.prediction import predict
 from varnn.network.cell import Weights
-from varnn.streaming import _numpy_step
+from varnn.step import series
 
 
 def fitted(case: Case, window: int, members: int = 1, n_inputs: int = 3, seed: int = 0) -> Fitted:
@@ -60,17 +60,7 @@ def test_a_stream_equals_batch_prediction(
     model = fitted(case, window, members, n_inputs, seed)
     panel = random_panel([rows], n_inputs, missing=missing, seed=seed)
     ours = stepped(Stream(model), panel.inputs, panel.target)
-    np.testing.assert_allclose(ours, predict(model, panel), rtol=1e-4, atol=1e-4)
-
-
-def test_a_cell_that_steps_do_not_know_is_refused() -> None:
-    """The cell's equations are written a second time for streams, so a new kind of cell must not pass."""
-    model = fitted(Case("RM"), window=3)
-    longer = dataclasses.replace(model, architecture=with_a_field(model.architecture, "flavour", "as ever"))
-    with pytest.raises(ConfigError, match=r"a stream does not handle flavour='as ever'.*Use `predict`"):
-        Stream(longer)
-    panel = random_panel([20])
-    np.testing.assert_array_equal(predict(longer, panel), predict(model, panel))
+    np.testing.assert_array_equal(ours, predict(model, panel))
 
 
 @pytest.mark.parametrize("members", [1, 2])
@@ -94,10 +84,9 @@ def test_a_fleet_in_blocks_equals_one_in_one(
     X, y = panel.inputs.reshape(7, 15, 3).swapaxes(0, 1), panel.target.reshape(7, 15).T.copy()
     y[5] = np.nan  # a step at which no series has a label
     whole = Stream(model, n_series=7)
-    monkeypatch.setattr(_numpy_step, "_BLOCK", 3)  # two full blocks, and one of a single series
+    monkeypatch.setattr(series, "BLOCK", 3)  # two full blocks, and one of a single series
     cut = Stream(model, n_series=7)
     np.testing.assert_allclose(stepped(cut, X[:9], y[:9]), stepped(whole, X[:9], y[:9]), rtol=1e-4, atol=1e-4)
-    cut = Stream.restore(model, whole.snapshot())  # blocks are no part of a snapshot
     np.testing.assert_allclose(stepped(cut, X[9:], y[9:]), stepped(whole, X[9:], y[9:]), rtol=1e-4, atol=1e-4)
 
 
