@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,8 +10,9 @@ from hypothesis import strategies as st
 from varnn.data.panel import Panel
 from varnn.model import _linear_fit
 from varnn.model._linear_fit import fit_linear
-from varnn.model.linear import LinearStream
 from varnn.model.pipeline import FeaturePipeline
+from varnn.model.runtime import linear_model
+from varnn.step.series import SeriesStep
 
 
 def stream_panel(rows: int, inputs: int, seed: int, missing: float = 0.0, series: int = 1) -> Panel:
@@ -70,29 +70,37 @@ def test_no_anchor_sees_its_own_label_or_later_ones() -> None:
     series=st.integers(1, 3),
     seed=st.integers(0, 10**6),
 )
-def test_a_stream_gives_the_anchors_of_the_batch(inputs: int, missing: float, series: int, seed: int) -> None:
+def test_series_in_step_give_what_the_batch_gives(inputs: int, missing: float, series: int, seed: int) -> None:
     panel = stream_panel(60 * series, inputs, seed, missing, series)
     part = fit_linear(panel, panel)
-    live = LinearStream(part, series)
-    x = panel.inputs.reshape(series, 60, inputs).swapaxes(0, 1)
-    y = panel.target.reshape(series, 60).T
-    linear_predictions: list[npt.NDArray[np.float64]] = []
-    for row, labels in zip(x, y, strict=True):
-        live.predict(row + 1)  # asking changes nothing
-        linear_predictions.append(live.predict(row))
-        live.observe(labels)
-        restored = LinearStream(part, series)
-        restored.restore(live.state())
+    model = linear_model(part)
+    live = SeriesStep(model, series)
+    found = np.empty((60, series))
+    for row in range(60):
+        live.x[:] = panel.inputs.reshape(series, 60, inputs)[:, row] + 1
+        live.predict()  # asking changes nothing
+        live.x[:] -= 1
+        live.predict()
+        found[row] = live.prediction
+        live.labels[:] = panel.target.reshape(series, 60)[:, row]
+        live.observe()
+        restored = SeriesStep(model, series)
+        restored.restore(live.snapshot())
         live = restored
-    np.testing.assert_allclose(np.array(linear_predictions).T.ravel(), part.predict(panel), rtol=1e-9)
+    np.testing.assert_allclose(found.T.ravel(), part.predict(panel), rtol=1e-9)
 
 
-def test_split_leaves_the_rest_and_names_what_it_adds() -> None:
+def test_a_pipeline_leaves_the_rest_to_the_network_and_names_what_it_adds() -> None:
     panel = stream_panel(100, 1, seed=5, missing=0.2)
-    rest, (linear_predictions, *_) = fit_linear(panel, None).split(panel)
-    np.testing.assert_allclose(rest.target + linear_predictions, panel.target)
+    pipeline = FeaturePipeline.fit(panel, None, scale="standard", fill="forward", linear=True)
+    rest, linear_predictions = pipeline(panel)
+    scaling = pipeline.scaling
+    np.testing.assert_allclose(scaling.restore(rest.target) + linear_predictions, panel.target, rtol=1e-6)
     assert rest.input_names == ("x0", "last label", "linear step")
-    np.testing.assert_allclose(rest.inputs[:, 1] + rest.inputs[:, 2], linear_predictions)
+    inputs = rest.inputs * scaling.input_scale + scaling.input_offset
+    np.testing.assert_allclose(inputs[:, 1] + inputs[:, 2], linear_predictions, rtol=1e-5)
+    assert pipeline.linear is not None
+    np.testing.assert_array_equal(linear_predictions, pipeline.linear.predict(panel))
 
 
 def test_constant_columns_and_a_constant_target_are_harmless() -> None:
