@@ -52,7 +52,7 @@ def _predicted(
     panel, fitted = table.panel, model.fitted_
     if not table.in_closed_loop and places is None:
         wanted = np.array(levels) if levels else None
-        yield from predict_rows(fitted, panel, wanted, resume=resume, most=_ROWS_AT_ONCE)
+        yield from predict_rows(fitted, panel, wanted, resume=resume, max_rows=_ROWS_AT_ONCE)
         return
     if levels:
         found = model.predict(panel, interval=levels, resume=resume)  # refuses a table without a label

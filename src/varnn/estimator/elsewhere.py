@@ -7,7 +7,6 @@ from varnn.estimator._fit import fit_rows
 from varnn.estimator._settings import check_settings, plain_settings
 from varnn.estimator._settings import wrong_value as wrong_value  # for those who search among settings
 from varnn.estimator.contract import unfitted
-from varnn.estimator.details import Details
 from varnn.estimator.input import take_names
 from varnn.estimator.regressor import VARNNRegressor
 

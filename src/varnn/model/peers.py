@@ -88,7 +88,7 @@ def peer_inputs(
         mean_of_others_now(change, known),
         mean_of_others_now(residual, informed),
     ]
-    return np.nan_to_num(np.column_stack(columns), copy=False)
+    return np.asarray(np.nan_to_num(np.column_stack(columns)), np.float64)
 
 
 def mean_of_others_now(values: DoubleArray, known: BoolArray) -> DoubleArray:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from varnn._types import BoolArray, DoubleArray, FloatArray
+from varnn._types import DoubleArray, FloatArray
 from varnn.data.chunks import chunks
 from varnn.data.panel import Panel
 from varnn.data.preparation import Fill, Scale, Scaling, fill_gaps

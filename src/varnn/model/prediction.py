@@ -5,6 +5,7 @@ stream (`varnn.streaming`) takes the same step (`varnn.step`) with one row at a 
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -171,7 +172,7 @@ class _Beside:
             errors = np.where(self.teach[found.rows], errors, np.nan)
         bounds: list[tuple[DoubleArray, DoubleArray]] = []
         cuts = [begin, *(start for start in self.panel.starts.tolist() if begin < start < end), end]
-        for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+        for first, last in pairwise(cuts):
             if self.tracker is None or first in self.panel.starts:
                 self.tracker = self.calibrator.tracker(1, self.levels)
             here = slice(first - begin, last - begin)

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varnn.step.adaptation import BOUND
 from varnn.step.layout import FILLS, RECENT_SIZES, RESIDUALS, StepModel
 
 if TYPE_CHECKING:  # they use this module

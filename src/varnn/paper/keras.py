@@ -199,7 +199,9 @@ def from_regressor(model: VARNNRegressor) -> VARNN:
     """
     check_is_fitted(model)
     fitted, cell = model.fitted_, model.fitted_.architecture
-    alone = fitted.pipeline.takes_rows_as_they_are and fitted.experts is None and fitted.n_members == 1
+    pipeline = fitted.pipeline
+    as_they_are = pipeline.linear is None and not pipeline.calendar and pipeline.use_inputs
+    alone = as_they_are and fitted.experts is None and fitted.n_members == 1
     if not alone or cell.residual != "projected" or cell.horizon != 1:
         raise ConfigError(
             "a layer is the paper's network alone, one member of VARNNRegressor.paper(...); this model is an "

@@ -42,10 +42,11 @@ from varnn.model.fitted import Context
 from varnn.model.forecast.direct import CHANGES, SEASONAL_AHEAD
 from varnn.model.intervals import TAUS
 from varnn.model.intervals.methods import METHODS
-from varnn.model.linear import ADDED_INPUTS, SEASONAL
+from varnn.model.linear import ADDED_INPUTS
 from varnn.model.peers import PEER_INPUTS
 from varnn.model.seasons import LONGEST, SHORTEST
 from varnn.network.cell import Architecture, MemoryActivation, Residual
+from varnn.step.linear import SEASONAL
 
 Tensors = Mapping[str, npt.NDArray[Any]]
 Facts = Mapping[str, Any]

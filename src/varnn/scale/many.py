@@ -15,13 +15,13 @@ from varnn.errors import ConfigError, DataError, ModelFileError, require
 from varnn.estimator.packages import check_packages
 from varnn.estimator.regressor import VARNNRegressor
 from varnn.jobs import Failure, cores, run
-from varnn.step.series import warm_up
 from varnn.scale import _gpu
 from varnn.scale._file_shelf import FileShelf, FileShelfWriter
 from varnn.scale._fingerprints import fingerprint, settings_of
 from varnn.scale._series_fit import Outcome, Shared, Wanted, failed, fit_chunk
 from varnn.scale._shelf import Entry, MemoryShelf, WritableShelf
 from varnn.scale.models import Models
+from varnn.step.series import warm_up
 
 logger = logging.getLogger(__name__)
 

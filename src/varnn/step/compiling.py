@@ -17,8 +17,8 @@ from typing import Any, get_args, get_type_hints
 import numba
 import numpy as np
 from numba import types
-from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
 from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
 from numba.np.arrayobj import populate_array
 
 from varnn.step.kernel import DIMENSIONS, compiled, records, spellings

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from varnn._types import DoubleArray
 from varnn.step.kernel import kernel
 from varnn.step.layout import StepModel, StepState
 

@@ -21,10 +21,14 @@ from varnn._types import DoubleArray
 from varnn.step.kernel import record_of
 
 Float32 = npt.NDArray[np.float32]
-Vector, Matrix = Annotated[DoubleArray, 1], Annotated[DoubleArray, 2]
-Cube, Tensor = Annotated[DoubleArray, 3], Annotated[DoubleArray, 4]
+Vector = Annotated[DoubleArray, 1]
+Matrix = Annotated[DoubleArray, 2]
+Cube = Annotated[DoubleArray, 3]
+Tensor = Annotated[DoubleArray, 4]
 Whole = Annotated[npt.NDArray[np.int64], 1]
-Vector32, Matrix32, Cube32 = Annotated[Float32, 1], Annotated[Float32, 2], Annotated[Float32, 3]
+Vector32 = Annotated[Float32, 1]
+Matrix32 = Annotated[Float32, 2]
+Cube32 = Annotated[Float32, 3]
 
 BLOCK = 128  # series of a fleet computed together: their numbers stay in a core's own cache
 FILLS = ("forward", "zero", "none")  # what missing inputs are filled with

@@ -194,7 +194,7 @@ class SeriesStep:
         return whole, calls
 
     def predict(self, levels: Levels = ()) -> bool:
-        """Predict the rows whose inputs are in ``x`` and ``extra``; return False if an input cannot be used."""
+        """Predict the rows with inputs ``x`` and ``extra``; return False if an input cannot be used."""
         self._open = self._asked.get(levels) or self._ask(levels)
         if self._alone:
             model, state, taps, x, extra, labels, weights, _ = self._open[1][0]
@@ -232,7 +232,8 @@ class SeriesStep:
     @property
     def prediction(self) -> DoubleArray:
         """Predictions of the open row: (n,), a view."""
-        return self._open[0].prediction[0]
+        predictions: DoubleArray = self._open[0].prediction[0]
+        return predictions
 
     @property
     def bounds(self) -> tuple[DoubleArray, DoubleArray]:

@@ -5,7 +5,6 @@ fresh one, once its number of series is known to be true.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 

@@ -30,14 +30,13 @@ from varnn.data.files import check_writable
 from varnn.data.rules import shown
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.streaming._answered import Answered, OutOfTurn, Reply, check_next
-from varnn.streaming.stream import Guard
 from varnn.streaming._journal import Journal
 from varnn.streaming.by_name import Streams
 from varnn.streaming.json_text import read, write
 from varnn.streaming.kept import Answer, Entry, Group, Known, State
 from varnn.streaming.linked import LinkedStreams
 from varnn.streaming.messages import check, check_name, kept_text, name_of, of_use, respond
-from varnn.streaming.stream import Stream
+from varnn.streaming.stream import Guard, Stream
 from varnn.streaming.turns import turn
 
 EVERY = 500  # messages of a series between two states of it

@@ -1,7 +1,7 @@
 """predict / observe, one step at a time, without torch.
 
 The arithmetic is that of `varnn.step`, as in a batch: a stream gives the numbers of ``model.predict`` on the
-same rows. Here is what surrounds it: checks, threads, intervals asked for, monitoring, checkpoints, snapshots.
+same rows. Here is what surrounds it: checks, threads, intervals, monitoring, checkpoints and snapshots.
 """
 
 import threading
@@ -317,10 +317,13 @@ class Stream:
 
     def _peer_inputs(self) -> DoubleArray:
         """Compute what each series sees of the others: (n, 3)."""
-        names = ("last_label", "has_label", "last_change", "linear_residual")
-        linear = self.model.pipeline.linear
+        linear, field = self.model.pipeline.linear, self._step.field
         return peer_inputs(
-            *(self._step.field(name) for name in names), linear.largest_change if linear else np.inf
+            field("last_label"),
+            field("has_label"),
+            field("last_change"),
+            field("linear_residual"),
+            np.inf if linear is None else linear.largest_change,
         )
 
     def _advance(self, given: FloatArray, time: np.datetime64 | None, levels: Levels = ()) -> None:

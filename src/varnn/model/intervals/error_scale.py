@@ -200,8 +200,8 @@ class ScaleTracker(Tracker):
         quantiles, sizes = np.split(state, [len(TAUS)], axis=1)
         if state.shape != fresh.shape or (np.diff(quantiles) < 0).any() or (sizes < 0).any():
             raise DataError(
-                f"the state of a tracker must hold {fresh.shape} numbers, quantiles that rise and sizes from 0 "
-                "on; it does not. Restore the snapshot from a copy."
+                f"the state of a tracker must hold {fresh.shape} numbers, quantiles that rise and sizes from "
+                "0 on; it does not. Restore the snapshot from a copy."
             )
         own.quantiles[:], own.recent_sizes[:], own.inflation[:] = quantiles, sizes[:, :-1], sizes[:, -1]
 

@@ -6,8 +6,8 @@ import numpy as np
 from torch import Tensor
 
 from varnn._types import FloatArray
-from varnn.network.engines.adam import DECAY, EPSILON, SQUARE_DECAY, FlatAdam
 from varnn.network.engines._jit import Scalar, kernel
+from varnn.network.engines.adam import DECAY, EPSILON, SQUARE_DECAY, FlatAdam
 
 
 class CompiledAdam(FlatAdam):

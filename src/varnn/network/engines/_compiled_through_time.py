@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from varnn._types import BoolArray, FloatArray
+from varnn.network.engines._jit import Scalar, kernel
 from varnn.network.engines._piecewise import Integers
 from varnn.network.engines.engine import Task
-from varnn.network.engines._jit import Scalar, kernel
 
 
 class Buffers(NamedTuple):
