@@ -10,13 +10,12 @@ import pytest
 
 from tests.cases import random_panel
 from varnn import Details, Panel, VARNNRegressor, load
-from varnn.data.chunks import chunks
 from varnn.fitting import _context
 from varnn.fitting._context import TIMES, with_context, with_limit
 from varnn.model.fitted import SETTLED, Fitted
-from varnn.model.prediction import Scorer, predict
-from varnn.network.carried import CarriedCell, score_carried
+from varnn.model.prediction import predict
 from varnn.network.cell import Architecture, Weights
+from varnn.network.scoring import Scores, score
 
 TINY: dict[str, Any] = {"hidden_size": 6, "epochs": 2, "ensemble": 2, "window": 4, "device": "cpu"}
 
@@ -36,12 +35,18 @@ def models(panel: Panel) -> dict[str, Fitted]:
     return {one: regressor(one).fit(panel).fitted_ for one in ("auto", "series", "window")}
 
 
+def carried_scores(fitted: Fitted, panel: Panel) -> tuple[Panel, Scores]:
+    """Prepared rows, and what the cell makes of them from windows as long as the series."""
+    prepared = fitted.prepared(panel).panel
+    rows = (prepared.inputs, prepared.target, prepared.first_rows)
+    longest = int(panel.lengths.max())
+    found = score(fitted.architecture, fitted.weights, *rows, longest, keep_memory=True, keep_hidden=True)
+    return prepared, found
+
+
 def largest_state(fitted: Fitted, panel: Panel) -> float:
     """Size of the largest number in memory and hidden layers, as rows are predicted from the series."""
-    prepared = fitted.prepared(panel).panel
-    cell = CarriedCell(fitted.architecture, fitted.weights, panel.n_series)
-    rows = (prepared.inputs, prepared.target, prepared.starts)
-    found = score_carried(cell, *rows, keep_memory=True, keep_hidden=True)
+    _, found = carried_scores(fitted, panel)
     return max(1.0, float(np.abs(found.memory).max()), float(np.abs(found.hidden).max()))
 
 
@@ -172,10 +177,8 @@ def test_the_error_is_that_of_the_network_on_the_rows_own_labels(
 ) -> None:
     fitted = models["series"]
     own = np.arange(len(panel)) % 3 > 0
-    prepared = fitted.prepared(panel).panel
-    cell = CarriedCell(fitted.architecture, fitted.weights, panel.n_series, fitted.state_limit)
-    outputs = score_carried(cell, prepared.inputs, prepared.target, prepared.starts).predictions
-    expected = np.nanmean(np.square(prepared.target - outputs.mean(axis=0))[own])
+    prepared, found = carried_scores(fitted, panel)
+    expected = np.nanmean(np.square(prepared.target - found.predictions.mean(axis=0))[own])
     assert _context._error(fitted, panel, own) == pytest.approx(expected, rel=1e-5)
 
 
@@ -202,18 +205,3 @@ def test_a_file_keeps_what_rows_are_predicted_from(
         np.testing.assert_array_equal(again.predict(panel), model.predict(panel))
         assert again.fitted_.fingerprint == model.fitted_.fingerprint
         assert again.details == model.details
-
-
-def test_a_scorer_begins_anew_with_series_that_do_not_go_on(models: dict[str, Fitted], panel: Panel) -> None:
-    """Chunks of one series carry its state on; those of others begin with none."""
-    fitted = models["series"]
-    prepared = fitted.prepared(panel).panel
-    whole = Scorer(fitted)(next(iter(chunks(prepared, most=10_000))))
-    for most in (1, 37, 130, 300):
-        scorer, found = Scorer(fitted), []
-        for chunk in chunks(prepared, most=most):
-            found.append((chunk.rows, scorer(chunk).predictions))
-        together = np.empty_like(whole.predictions)
-        for rows, part in found:
-            together[:, rows] = part
-        np.testing.assert_allclose(together, whole.predictions, rtol=1e-4, atol=1e-5)

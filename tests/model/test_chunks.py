@@ -1,4 +1,4 @@
-"""Stretches of a long panel, prepared and predicted one after another, against the whole of it at once."""
+"""Some rows of a long panel at a time, prepared and predicted, against the whole of it at once."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,14 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from varnn import Panel, VARNNRegressor
-from varnn.data.chunks import carried_chunks, chunks
+from varnn import Details, Panel, VARNNRegressor
+from varnn._types import DoubleArray
+from varnn.data.chunks import chunks
 from varnn.data.preparation import Scaling
 from varnn.model import _linear_fit, pipeline, prediction
 from varnn.model._linear_fit import fit_linear
 from varnn.model.fitted import Fitted
-from varnn.model.peers import PEER_RESIDUAL
+from varnn.model.intervals import Interval
+from varnn.model.linear import last_labels, within
 from varnn.model.pipeline import FeaturePipeline, Prepared
+from varnn.model.rows import run_panel
+from varnn.model.runtime import pipeline_model
+from varnn.network.scoring import score
 
 ROWS = 400
 SIZES = (1, 7, 30, 150, ROWS)
@@ -45,19 +50,19 @@ def make() -> Make:
 
 
 def prepared_at_once(one: FeaturePipeline, panel: Panel) -> Prepared:
-    """Prepare a panel by the steps of the pipeline, each on the whole of it."""
+    """Prepare a panel by the parts of the pipeline, each on the whole of it."""
     filled = one._filled(one.plausible(panel))
     if one.linear is None:
         return Prepared(one.scaling.apply(filled), np.zeros(len(panel)))
-    rest, rows = one.linear.split(filled)
+    predictions = one.linear.predict(filled)
+    last, _, _ = last_labels(filled, one.linear.mean)
+    target = within(filled.target - predictions, one.linear.largest_change)
+    inputs = [filled.inputs, last, predictions - last]
     if one.peers:
-        of_others = one._residuals_of_peers(rest, rest.target)
-        rest = replace(
-            rest,
-            inputs=np.column_stack([rest.inputs, of_others]),
-            input_names=(*rest.input_names, PEER_RESIDUAL),
-        )
-    return Prepared(one.scaling.apply(rest), rows.predictions)
+        inputs.append(one._residuals_of_peers(filled, target))
+    names = one.input_names(panel)
+    rest = replace(filled, inputs=np.column_stack(inputs), target=target, input_names=names)
+    return Prepared(one.scaling.apply(rest), predictions)
 
 
 RECIPES: dict[str, dict[str, Any]] = {
@@ -72,41 +77,56 @@ RECIPES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("series", [(ROWS,), (9, 40, 200, 3, 148)], ids=["one", "several"])
 @pytest.mark.parametrize("name", RECIPES)
-def test_stretches_are_prepared_as_the_whole_is(
-    name: str, series: tuple[int, ...], size: int, make: Make
+def test_rows_are_prepared_as_the_whole_is(name: str, series: tuple[int, ...], make: Make) -> None:
+    panel = make(series)
+    how: dict[str, Any] = {"scale": "standard", "fill": "forward", **RECIPES[name]}
+    learned = FeaturePipeline.fit(panel, None, **how)
+    found, whole = learned(panel), prepared_at_once(learned, panel)
+    assert found.panel.input_names == whole.panel.input_names
+    assert found.panel.inputs.dtype == found.panel.target.dtype == np.float32
+    np.testing.assert_allclose(found.panel.inputs, whole.panel.inputs, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.panel.target, whole.panel.target, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.linear_predictions, whole.linear_predictions, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("series", [(ROWS,), (9, 40, 200, 3, 148)], ids=["one", "several"])
+@pytest.mark.parametrize("name", RECIPES)
+def test_rows_are_prepared_alike_however_many_at_a_time(
+    name: str, series: tuple[int, ...], make: Make
 ) -> None:
     panel = make(series)
     how: dict[str, Any] = {"scale": "standard", "fill": "forward", **RECIPES[name]}
-    learnt = FeaturePipeline.fit(panel, None, **how)
-    whole, context = prepared_at_once(learnt, panel), 5
-    seen = np.zeros(len(panel), dtype=int)
-    for one, linear in learnt.in_chunks(panel, most=size, context=context, regressors=True):
-        with_context = slice(one.rows.start - one.context, one.rows.stop)
-        assert one.context == min(context, one.rows.start - panel.first_rows[one.rows.start])
-        np.testing.assert_allclose(one.panel.inputs, whole.panel.inputs[with_context], rtol=1e-6)
-        np.testing.assert_allclose(one.panel.target, whole.panel.target[with_context], rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(
-            linear.predictions, whole.linear_predictions[one.rows], rtol=1e-12, atol=1e-12
-        )
-        np.testing.assert_array_equal(one.panel.rows, panel.rows[with_context])
-        seen[one.rows] += 1
-    assert (seen == 1).all()
+    learned = FeaturePipeline.fit(panel, None, **how)
+    given = (
+        pipeline_model(learned, panel.n_inputs),
+        learned.without_gaps(panel),
+        learned.extra_inputs(panel),
+    )
+    wanted = ("linear", "columns", "target", "residual", "regressors", "label")
+    ((rows, whole),) = run_panel(*given, wanted=wanted)
+    assert rows == slice(0, len(panel))
+    for size in SIZES:
+        seen = np.zeros(len(panel), dtype=int)
+        for some, part in run_panel(*given, wanted=wanted, max_rows=size):
+            assert some.stop - some.start <= size
+            for field in wanted:
+                np.testing.assert_array_equal(getattr(part, field), getattr(whole, field)[some])
+            seen[some] += 1
+        assert (seen == 1).all()
 
 
 def test_a_long_panel_is_prepared_as_a_short_one_is(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     panel = make((150, 250))
-    learnt = FeaturePipeline.fit(panel, None, scale="minmax", fill="forward", linear=True)
-    whole = learnt(panel)
-    monkeypatch.setattr(pipeline, "ROWS_AT_ONCE", 100)
-    parts = learnt(panel)
+    learned = FeaturePipeline.fit(panel, None, scale="minmax", fill="forward", linear=True)
+    whole = learned(panel)
+    monkeypatch.setattr(pipeline, "run_panel", partial(run_panel, max_rows=100))
+    parts = learned(panel)
     assert parts.panel.input_names == whole.panel.input_names
-    assert parts.panel.inputs.dtype == parts.panel.target.dtype == np.float32
-    np.testing.assert_allclose(parts.panel.inputs, whole.panel.inputs, rtol=1e-6)
-    np.testing.assert_allclose(parts.panel.target, whole.panel.target, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(parts.linear_predictions, whole.linear_predictions, rtol=1e-12)
+    np.testing.assert_array_equal(parts.panel.inputs, whole.panel.inputs)
+    np.testing.assert_array_equal(parts.panel.target, whole.panel.target)
+    np.testing.assert_array_equal(parts.linear_predictions, whole.linear_predictions)
 
 
 @pytest.mark.parametrize("scale", ["standard", "minmax"])
@@ -129,7 +149,7 @@ def test_the_linear_part_learns_from_stretches_what_it_learns_from_the_whole(
     panel = make((150, 250), gaps=False)
     panel.target[40:60] = panel.target[98:103] = np.nan
     whole = fit_linear(panel, None)
-    monkeypatch.setattr(_linear_fit, "carried_chunks", partial(carried_chunks, most=100))
+    monkeypatch.setattr(_linear_fit, "run_panel", partial(run_panel, max_rows=100))
     parts = fit_linear(panel, None)
     np.testing.assert_allclose(parts.of_changes, whole.of_changes, rtol=1e-9)
     np.testing.assert_allclose(parts.of_inputs, whole.of_inputs, rtol=1e-9)
@@ -139,38 +159,42 @@ def test_the_linear_part_learns_from_stretches_what_it_learns_from_the_whole(
 def predicted_at_once(model: Fitted, panel: Panel) -> Any:
     """Predict a panel from the whole of it, prepared at once; a model whose readout does not adapt."""
     whole = prepared_at_once(model.pipeline, panel)
-    (everything,) = chunks(whole.panel, most=ROWS)
-    output = prediction.Scorer(model)(everything).predictions.mean(axis=0, dtype=np.float64)
+    window = int(panel.lengths.max()) if model.carried else model.window
+    rows = (whole.panel.inputs, whole.panel.target, whole.panel.first_rows)
+    output = score(model.architecture, model.weights, *rows, window).predictions.mean(axis=0, dtype=np.float64)
     return whole.linear_predictions + model.shrinkage * model.pipeline.scaling.restore(output)
 
 
+def predicted_in_parts(model: Fitted, panel: Panel, levels: DoubleArray | None, size: int) -> Interval:
+    """Predict a panel some rows at a time."""
+    found = []
+    for rows, part in prediction.predict_rows(model, panel, levels, max_rows=size):
+        assert rows.stop - rows.start == len(part.prediction) <= size
+        found.append(part)
+    assert len(found) > 1 or size >= len(panel)
+    return Interval(*(None if one[0] is None else np.concatenate(one) for one in zip(*found, strict=True)))
+
+
 @pytest.mark.parametrize("settings", [{}, {"calendar": ["day"]}, {"linear": False}, {"variant": "RM"}])
-def test_stretches_are_predicted_as_the_whole_is(settings: dict[str, Any], make: Make) -> None:
+def test_rows_are_predicted_as_the_whole_is(settings: dict[str, Any], make: Make) -> None:
     panel = make((120, 280))
     model = VARNNRegressor(epochs=1, hidden_size=8, ensemble=2, adapt=None, **settings).fit(panel).fitted_
-    whole = predicted_at_once(model, panel)
-    np.testing.assert_allclose(prediction.predict(model, panel), whole, rtol=1e-6, atol=1e-7)
+    found = prediction.predict(model, panel)
+    np.testing.assert_allclose(found, predicted_at_once(model, panel), rtol=1e-5, atol=1e-5)
     for size in SIZES:
-        parts = list(prediction.predict_chunks(model, panel, most=size))
-        assert len(parts) > 1 or size == ROWS
-        joined = np.concatenate([one.prediction for one in parts])
-        np.testing.assert_allclose(joined, whole, rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(predicted_in_parts(model, panel, None, size).prediction, found)
 
 
-def test_the_default_model_adapts_and_tracks_from_stretch_to_stretch(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    panel = make((120, 280))
-    model = VARNNRegressor(epochs=1, hidden_size=8, ensemble=2).fit(panel).fitted_
+@pytest.mark.parametrize("context", ["series", "window"])
+def test_the_default_model_adapts_and_tracks_from_chunk_to_chunk(context: Any, make: Make) -> None:
+    panel, details = make((120, 280)), Details(context=context)
+    model = VARNNRegressor(epochs=1, hidden_size=8, ensemble=2, window=6, details=details).fit(panel).fitted_
     levels = np.array([0.5, 0.9])
     whole = prediction.predict_intervals(model, panel, levels)
     np.testing.assert_array_equal(prediction.predict(model, panel), whole.prediction)
-    for size in SIZES[1:-1]:
-        monkeypatch.setattr(prediction, "_HIDDEN_ROWS_AT_ONCE", size)
-        parts = prediction.predict_intervals(model, panel, levels)
-        for some, values in zip(parts, whole, strict=True):
-            np.testing.assert_allclose(some, values, rtol=1e-4, atol=1e-4)
-        np.testing.assert_array_equal(prediction.predict(model, panel), parts.prediction)
+    for size in SIZES[:-1]:
+        for some, values in zip(predicted_in_parts(model, panel, levels, size), whole, strict=True):
+            np.testing.assert_array_equal(some, values)
 
 
 def test_a_label_is_seen_by_later_rows_alone_wherever_a_stretch_begins(make: Make) -> None:
@@ -178,7 +202,7 @@ def test_a_label_is_seen_by_later_rows_alone_wherever_a_stretch_begins(make: Mak
     model = VARNNRegressor(epochs=1, hidden_size=8, ensemble=1, adapt=None).fit(panel).fitted_
 
     def predictions() -> Any:
-        return np.concatenate([one.prediction for one in prediction.predict_chunks(model, panel, most=50)])
+        return np.concatenate([one.prediction for one in prediction.predict_chunks(model, panel, max_rows=50)])
 
     before = predictions()
     panel.target[149] += 1.0  # the last row of a chunk
@@ -190,9 +214,9 @@ def test_the_memory_of_some_rows_is_that_of_all(make: Make, monkeypatch: pytest.
     panel = make((260, 140))
     model = VARNNRegressor(epochs=1, hidden_size=6, ensemble=2, window=9, refit=False).fit(panel).fitted_
     whole = prediction.residual_memory(model, panel)
-    monkeypatch.setattr(prediction, "_HIDDEN_ROWS_AT_ONCE", 50)
-    np.testing.assert_allclose(prediction.residual_memory(model, panel), whole, rtol=1e-4, atol=1e-5)
+    monkeypatch.setattr(prediction, "predict_chunks", partial(prediction.predict_chunks, max_rows=50))
+    np.testing.assert_array_equal(prediction.residual_memory(model, panel), whole)
     for first, last in ((0, 1), (37, 120), (255, 270), (399, 400)):
-        np.testing.assert_allclose(
-            prediction.residual_memory(model, panel, first, last), whole[first:last], rtol=1e-4, atol=1e-5
+        np.testing.assert_array_equal(
+            prediction.residual_memory(model, panel, first, last), whole[first:last]
         )

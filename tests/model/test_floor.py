@@ -14,6 +14,7 @@ from varnn._types import DoubleArray
 from varnn.cli.app import app
 from varnn.model import prediction
 from varnn.model.floor import is_never_negative
+from varnn.model.intervals import Interval
 from varnn.persistence import model_file
 
 SMALL: Any = {"hidden_size": 6, "epochs": 2, "ensemble": 1, "window": 5, "device": "cpu", "random_state": 0}
@@ -90,15 +91,16 @@ def test_no_prediction_and_no_bound_is_below_zero(model: VARNNRegressor) -> None
 @pytest.mark.parametrize("below", ["", "a", "ab"])
 @pytest.mark.parametrize("chunk", [1 << 13, 17, LIFTED_AT - TRAINING + 1])
 def test_batch_stream_and_fleet_have_one_floor(
-    model: VARNNRegressor, below: str, chunk: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    model: VARNNRegressor, below: str, chunk: int, tmp_path: Path
 ) -> None:
     rows = later("abc", below=below)
     model.save(tmp_path / "kept.varnn")
     whole = model.predict(rows, interval=0.9)
-    monkeypatch.setattr(prediction, "_HIDDEN_ROWS_AT_ONCE", chunk)
-    batch = load(tmp_path / "kept.varnn").predict(rows, interval=0.9)
+    kept = load(tmp_path / "kept.varnn").fitted_
+    pieces = [found for _, found in prediction.predict_rows(kept, rows, np.array([0.9]), max_rows=chunk)]
+    batch = Interval(*(np.concatenate(parts).ravel() for parts in zip(*pieces, strict=True)))
     for one, other in zip(whole, batch, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(one, other)
     inputs, labels = rows.inputs.reshape(3, -1, 2), rows.target.reshape(3, -1)
     fleet, alone = model.stream(3), [model.stream() for _ in range(3)]
     found = []

@@ -19,6 +19,7 @@ from varnn.errors import ConfigError, DataError
 from varnn.evaluation.metrics import interval_score
 from varnn.model.intervals import TAUS, CalibrationRows, ErrorScale, follow
 from varnn.model.intervals._size_regression import fit_sizes
+from varnn.model.prediction import predict_rows
 
 TINY: dict[str, Any] = {"hidden_size": 8, "epochs": 3, "ensemble": 2, "window": 4, "device": "cpu"}
 
@@ -236,7 +237,7 @@ def test_a_stream_gives_the_intervals_of_the_batch_through_snapshots(adapt: Any,
     np.testing.assert_allclose([one.upper for one in found], batch.upper, rtol=1e-3, atol=1e-3)
 
 
-def test_a_fleet_and_long_series_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fleet_and_long_series_in_pieces() -> None:
     panel = random_panel([120, 120], missing=0.1, seed=2)
     model = VARNNRegressor(**TINY).fit(panel)
     whole = model.predict(panel, interval=0.9)
@@ -247,10 +248,9 @@ def test_a_fleet_and_long_series_in_pieces(monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_allclose(
         np.array([one.upper for one in found]).T.ravel(), whole.upper, rtol=1e-3, atol=1e-3
     )
-    monkeypatch.setattr("varnn.model.prediction._HIDDEN_ROWS_AT_ONCE", 50)
-    scored_chunks = model.predict(panel, interval=0.9)
-    np.testing.assert_allclose(scored_chunks.lower, whole.lower, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(whole.prediction, model.predict(panel), rtol=1e-6)
+    for rows, piece in predict_rows(model.fitted_, panel, np.array([0.9]), max_rows=50):
+        np.testing.assert_array_equal(piece.lower[:, 0], whole.lower[rows])
+    np.testing.assert_array_equal(whole.prediction, model.predict(panel))
 
 
 def test_shapes_and_refusals() -> None:
