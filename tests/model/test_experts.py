@@ -1,27 +1,31 @@
-"""Experts: rows together are rows one by one, files give back what they took, and nothing runs away."""
+"""Experts: what each says, names and files, and that nothing runs away."""
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.compiled import WAYS
+from tests.streaming.kinds import fitted, later
 from varnn import Panel
 from varnn._types import DoubleArray
-from varnn.data.preparation import LIMIT, Scaling
+from varnn.data.preparation import Scaling
 from varnn.model._linear_fit import fit_linear
 from varnn.model.adaptation import Adaptation, gain_of
-from varnn.model.experts import NEVER, Experts, LiveExperts, names_of
-from varnn.model.linear import LinearPart, LinearRows, LinearStream
+from varnn.model.experts import NEVER, Experts, names_of
+from varnn.model.fitted import Fitted
+from varnn.model.linear import LinearPart, last_labels
+from varnn.model.pipeline import FeaturePipeline
+from varnn.model.prediction import predict_chunks
+from varnn.model.rows import run_panel
+from varnn.model.runtime import linear_model
+from varnn.network.cell import Architecture, Weights
+from varnn.step.series import SeriesStep
 
 MEMBERS, HIDDEN, REGRESSORS = 3, 5, 4
-NONE = np.zeros(0)
-SCALING = Scaling(
-    input_offset=NONE, input_scale=NONE, initial_inputs=NONE, target_offset=0.5, target_scale=2.0
-)
 SEASON = 2  # column of the regressors
-NO_INPUTS = np.empty((0, 0))  # which trees alone look at
+TAPS = ("linear", "output", "experts", "weights", "regressors")
 
 
 def experts_of(
@@ -53,32 +57,6 @@ def experts_of(
     )
 
 
-def rows_of(lengths: list[int], *, linear: bool, seed: int) -> tuple[LinearRows, Any, Any, DoubleArray, Any]:
-    """Draw what the linear part and the network say of some series, targets with gaps, and starts."""
-    draw, rows = np.random.default_rng(seed), sum(lengths)
-    regressors = draw.standard_t(2, size=(rows, REGRESSORS))
-    nothing = np.zeros(rows)
-    hidden = np.maximum(draw.normal(size=(MEMBERS, rows, HIDDEN)), 0).astype(np.float32)
-    outputs = draw.normal(size=(MEMBERS, rows)).astype(np.float32)
-    targets = 0.3 * regressors[:, 0].clip(-3, 3) + draw.standard_t(3, size=rows)
-    targets[draw.random(rows) < 0.15] = np.nan
-    left = SCALING.restore(targets)
-    known = LinearRows(draw.normal(size=rows), draw.normal(size=rows), left, regressors)
-    return (
-        known if linear else LinearRows(nothing, nothing, left),
-        hidden,
-        outputs,
-        targets,
-        np.cumsum([0, *lengths]),
-    )
-
-
-def some(linear: LinearRows, rows: Any) -> LinearRows:
-    """Take some rows."""
-    regressors = None if linear.regressors is None else linear.regressors[rows]
-    return LinearRows(linear.predictions[rows], linear.last[rows], linear.residuals[rows], regressors)
-
-
 KINDS: list[dict[str, Any]] = [
     {},
     {"season": False},
@@ -87,66 +65,38 @@ KINDS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("lengths", [[90], [70, 0, 33, 70, 1]], ids=str)
-def test_rows_together_are_rows_one_by_one(kind: dict[str, Any], lengths: list[int]) -> None:
-    experts = experts_of(**kind)
-    linear, hidden, outputs, targets, starts = rows_of(lengths, linear=kind.get("linear", True), seed=1)
-    together = LiveExperts(experts, SCALING, len(lengths))
-    followed = together.follow(linear, hidden, outputs, NO_INPUTS, targets, starts)
-    assert followed.weights.shape == followed.experts.shape == (len(targets), len(experts.names))
-    np.testing.assert_allclose(
-        (followed.weights * followed.experts).sum(axis=1), followed.predictions, rtol=1e-9, atol=1e-9
-    )
-    for series, (first, last) in enumerate(pairwise(starts)):
-        alone = LiveExperts(experts, SCALING, 1)
-        for row in range(first, last):
-            one = slice(row, row + 1)
-            np.testing.assert_allclose(followed.weights[row], alone.aggregator.weights[0], atol=1e-9)
-            predicted = alone.predict(some(linear, one), hidden[:, one], outputs[:, one], NO_INPUTS)
-            np.testing.assert_allclose(followed.predictions[one], predicted, rtol=1e-9, atol=1e-9)
-            alone.learn(targets[one], linear.residuals[one])
-        np.testing.assert_allclose(together.state()[series], alone.state()[0], rtol=1e-7, atol=1e-9)
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_series_in_step_through_a_state(kind: dict[str, Any]) -> None:
-    """Three series row by row, taken over by others in the middle, as one panel gives them."""
-    experts = experts_of(**kind)
-    linear, hidden, outputs, targets, starts = rows_of([50] * 3, linear=kind.get("linear", True), seed=2)
-    followed = LiveExperts(experts, SCALING, 3).follow(linear, hidden, outputs, NO_INPUTS, targets, starts)
-    live = LiveExperts(experts, SCALING, 3)
-    for row in range(50):
-        if row in (1, 20):
-            other = LiveExperts(experts, SCALING, 3)
-            other.restore(live.state())
-            live = other
-        rows = starts[:-1] + row
-        for _ in range(1 + row % 2):  # asking again changes nothing
-            predicted = live.predict(some(linear, rows), hidden[:, rows], outputs[:, rows], NO_INPUTS)
-        np.testing.assert_allclose(predicted, followed.predictions[rows], rtol=1e-9, atol=1e-9)
-        live.learn(targets[rows], linear.residuals[rows])
-
-
-def test_what_each_expert_says() -> None:
-    experts = experts_of()
-    linear, hidden, outputs, targets, starts = rows_of([40], linear=True, seed=3)
-    found = LiveExperts(experts, SCALING, 1).follow(linear, hidden, outputs, NO_INPUTS, targets, starts)
-    said = dict(zip(experts.names, found.experts.T, strict=True))
-    assert linear.regressors is not None
-    np.testing.assert_allclose(said["persistence"], linear.last)
-    np.testing.assert_allclose(said["seasonal persistence"], linear.last + linear.regressors[:, SEASON])
-    np.testing.assert_allclose(said["linear part"], linear.predictions)
-    network = linear.predictions + SCALING.restore(outputs.mean(axis=0, dtype=np.float64))
-    np.testing.assert_allclose(said["network"], network)
-    for learner, before in (
-        ("linear part, learning", "linear part"),
-        ("network, learning slowly", "network"),
-        ("network, learning fast", "network"),
-    ):
-        assert said[learner][0] == pytest.approx(said[before][0])  # it has learnt nothing yet
-        assert np.abs(said[learner] - said[before])[5:].max() > 1e-3
-    np.testing.assert_allclose(found.weights[0], experts.prior)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ["seasonal", "default", "one factor", "no linear part", "few joined", "RM"])
+def test_what_each_expert_says(kind: str, way: Any) -> None:
+    model, rows = fitted(kind), later(kind, 120, trouble=False)
+    panel = Panel.from_arrays(rows.x[:, 0], rows.y[:, 0], time=rows.times, input_names=model.input_names)
+    experts, pipeline = model.experts, model.pipeline
+    assert experts is not None
+    with way():
+        (chunk,) = predict_chunks(model, panel, wanted=TAPS)
+    taps = chunk.taps
+    said = dict(zip(experts.names, (taps.linear[:, None] + taps.experts).T, strict=True))
+    network = taps.linear + pipeline.scaling.restore(taps.output)
+    np.testing.assert_allclose(said["network"], network, rtol=1e-9)
+    if pipeline.linear is not None:
+        last, _, _ = last_labels(pipeline.plausible(panel), pipeline.linear.mean)
+        np.testing.assert_allclose(said["persistence"], last, rtol=1e-9)
+        np.testing.assert_array_equal(said["linear part"], taps.linear)
+    assert (experts.season is not None) == ("seasonal persistence" in said) == (kind == "seasonal")
+    if experts.season is not None:
+        a_season_ago = said["persistence"] + taps.regressors[:, experts.season]
+        np.testing.assert_allclose(said["seasonal persistence"], a_season_ago, rtol=1e-9)
+        np.testing.assert_allclose(said["seasonal persistence"][60:], panel.target[12:72], rtol=1e-9)
+    learners = [name for name in said if "learning" in name]
+    assert len(learners) == len(experts.readout.forgetting) + (pipeline.linear is not None)
+    for learner in learners:
+        before = said[learner.partition(",")[0]]
+        assert said[learner][0] == pytest.approx(before[0])  # it has learned nothing yet
+        assert np.abs(said[learner] - before)[5:].max() > 1e-4
+    np.testing.assert_allclose(taps.weights[0], experts.prior)
+    np.testing.assert_allclose(taps.weights.sum(axis=1), 1.0)
+    combined = taps.linear + (taps.weights * taps.experts).sum(axis=1)
+    np.testing.assert_allclose(chunk.prediction, combined, rtol=1e-9)
 
 
 def test_names_are_in_the_order_of_what_is_said() -> None:
@@ -169,14 +119,11 @@ def test_arrays_and_back(kind: dict[str, Any]) -> None:
     again = Experts.from_arrays({name: one.copy() for name, one in experts.arrays().items()})
     assert again.names == experts.names
     assert (again.unit, again.season, again.noise) == (experts.unit, experts.season, experts.noise)
-    rows = rows_of([60], linear=kind.get("linear", True), seed=4)
-    linear, hidden, outputs, targets, starts = rows
-    one, other = (
-        LiveExperts(each, SCALING, 1).follow(linear, hidden, outputs, NO_INPUTS, targets, starts)
-        for each in (experts, again)
-    )
-    for before, after in zip(one, other, strict=True):
-        np.testing.assert_array_equal(before, after)
+    assert again.readout.forgetting == experts.readout.forgetting
+    assert (again.linear is None) == (experts.linear is None)
+    assert list(again.arrays()) == list(experts.arrays())
+    for name, array in experts.arrays().items():
+        np.testing.assert_array_equal(again.arrays()[name], array)
     for name in experts.arrays():
         if name not in ("linear.gain", "centre", "deviation"):
             with pytest.raises(KeyError, match=name):
@@ -185,7 +132,7 @@ def test_arrays_and_back(kind: dict[str, Any]) -> None:
 
 def test_a_regressor_that_never_changed_and_one_far_off() -> None:
     experts = experts_of()
-    found = experts.standardised(np.array([[1e90, -1e90, np.pi, 1e40]]))
+    found = experts.standardized(np.array([[1e90, -1e90, np.pi, 1e40]]))
     np.testing.assert_allclose(found, [[10.0, -10.0, (np.pi + 1) / 3, 0.0]], atol=1e-9)
 
 
@@ -199,36 +146,61 @@ def stream_of(rows: int, series: int, seed: int) -> DoubleArray:
     return labels
 
 
-def learning_part() -> tuple[LinearPart, Experts, Scaling]:
-    """Fit a linear part to a made stream, and give what it learns on with."""
+def learning_part() -> Fitted:
+    """Fit a linear part to a made stream; a model of it that keeps learning, whose network says nothing."""
     labels = stream_of(3000, 1, seed=8)[:, 0]
     hours = np.datetime64("2026-01-01T00") + np.arange(len(labels))
     panel = Panel.from_arrays(None, labels, time=hours)
     part = fit_linear(panel.between(0, 2400), panel.between(2400, 3000))
     part = replace(part, largest_change=3 * float(np.abs(np.diff(labels)).max()))  # as the pipeline does
-    _, known = part.split(panel, regressors=True)
-    assert known.regressors is not None and part.season is not None
-    centre, deviation = known.regressors.mean(axis=0), known.regressors.std(axis=0)
-    left = labels - known.predictions
-    scaling = replace(SCALING, target_offset=0.0, target_scale=float(left.std()))
-    standard = (known.regressors - centre) / deviation
+    assert part.season is not None
+    regressors, left = regressors_of(part, panel)
+    center, deviation = regressors.mean(axis=0), regressors.std(axis=0)
+    standard = (regressors - center) / deviation
     names = names_of((0.999,), linear=True, season=True)
+    scaling = Scaling(
+        input_offset=np.zeros(2),
+        input_scale=np.ones(2),
+        initial_inputs=np.zeros(2),
+        target_offset=0.0,
+        target_scale=float(left.std()),
+    )
+    cell = Architecture.of("RM", n_inputs=2, hidden_size=1, memory_size=1)
+    weights = Weights(**{name: np.zeros((1, *shape), np.float32) for name, shape in cell.shapes.items()})
     experts = Experts(
         readout=Adaptation(forgetting=(0.999,), gain=gain_of(np.zeros((1, 10, 1))), noise=1.0),
         linear=Adaptation(forgetting=(0.999,), gain=gain_of(standard[None]), noise=1.0),
-        centre=centre,
+        centre=center,
         deviation=deviation,
         unit=0.0,
         season=part.season,
         noise=float(np.mean(left**2)),
         prior=np.full(len(names), 1 / len(names)),
     )
-    return part, experts, scaling
+    return Fitted(
+        architecture=cell,
+        weights=weights,
+        pipeline=FeaturePipeline(scaling=scaling, fill="forward", initial_inputs=np.empty(0), linear=part),
+        window=2,
+        input_names=(),
+        target_name="y",
+        context="series",
+        experts=experts,
+    )
 
 
-def test_a_million_steps_of_a_linear_part_that_learns_on() -> None:
+def regressors_of(part: LinearPart, panel: Panel) -> tuple[DoubleArray, DoubleArray]:
+    """Regressors of a linear part, and what it leaves of the labels."""
+    ((_, taps),) = run_panel(linear_model(part), panel, wanted=("regressors",))
+    return taps.regressors, panel.target - taps.prediction[:, 0]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_million_steps_of_a_linear_part_that_keeps_learning(way: Any) -> None:
     """Constants, spikes, gaps and other scales; then all is as it was, and persistence is not better."""
-    part, experts, scaling = learning_part()
+    model = learning_part()
+    part, experts = model.pipeline.linear, model.experts
+    assert part is not None and experts is not None
     series, rows, calm = 100, 10_000, 7000
     labels, draw = stream_of(rows, series, seed=9), np.random.default_rng(10)
     labels[1000:2000, :25] = 4.0
@@ -237,26 +209,27 @@ def test_a_million_steps_of_a_linear_part_that_learns_on() -> None:
     labels[4000:5000] = np.where(draw.random((1000, series)) < 0.3, np.nan, labels[4000:5000])
     spikes = draw.random((rows, series)) < 0.01
     spikes[5500:] = False
-    wild = part.largest_change  # larger ones are never let in (`varnn.model.outliers`)
+    wild = part.largest_change  # larger ones are never accepted (`varnn.step.label_filter`)
     labels[spikes] = draw.choice([wild, -wild, np.nan, 0.0], size=spikes.sum())
-    stream, live = LinearStream(part, series), LiveExperts(experts, scaling, series)
-    nothing, nowhere = np.empty((series, 0)), np.full(series, np.nan)
+    with way():
+        step = SeriesStep(model.step, series)
+    learning, persistence_place = (
+        experts.names.index(name) for name in ("linear part, learning", "persistence")
+    )
     sums, count = np.zeros((3, series)), 0
     for row, label in enumerate(labels):
-        predictions = stream.predict(nothing)
-        known = LinearRows(predictions, stream.last, nowhere, stream.regressors)
-        outputs = np.zeros((1, series))
-        combined = live.predict(known, np.zeros((1, series, 1)), outputs, NO_INPUTS)
+        assert step.predict()
         if row >= calm:
-            learning = live.aggregator._experts[:, experts.names.index("linear part, learning")]
-            for index, one in enumerate((combined, stream.last, predictions + learning)):
+            said = step.field("linear_prediction")[:, None] + step.field("expert_predictions")
+            for index, one in enumerate((step.prediction, said[:, persistence_place], said[:, learning])):
                 sums[index] += (one - label) ** 2
             count += 1
-        target = ((label - predictions) / scaling.target_scale).clip(-LIMIT, LIMIT)
-        live.learn(target, label - predictions)
-        stream.observe(label)
+        step.labels[:] = label
+        step.observe()
         if row % 1000 == 999:
-            assert np.isfinite(combined).all() and np.isfinite(live.state()).all()
+            assert np.isfinite(step.prediction).all()
+            assert np.isfinite(step.blocks[0].state.linear_change).all()
+            assert np.isfinite(step.blocks[0].state.scores).all()
     together, persistence, alone = sums / count
     # Where errors were a million times as large, it takes long until small ones are told apart again.
     most = np.where((np.arange(series) >= 25) & (np.arange(series) < 50), 1.1, 1.03)
