@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.record import Measured, Row, Saved, read, shown
 from varnn.data.files import write_atomically
 from varnn.errors import DataError
-from varnn.model.outliers import FARTHEST
+from varnn.step.label_filter import MAX_PENDING_DISTANCE
 
 BEFORE = " (before)"  # ends the names of tables that an earlier version left
 
@@ -94,7 +94,7 @@ def page(saved: Saved, source: str) -> str:
             f"the figures must be those of the bench `glitches`: {list(keys)}; got {list(tables)}. "
             "Give another file."
         )
-    parts = [HEAD.format(farthest=FARTHEST, source=source)]
+    parts = [HEAD.format(farthest=MAX_PENDING_DISTANCE, source=source)]
     for name, count in keys.items():
         parts += [words[name], _table(tables[name], tables.get(f"{name}{BEFORE}", []), count)]
     facts = "\n".join(f"- {what}: {value}" for what, value in saved.made.items() if value != "not installed")

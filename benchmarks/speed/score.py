@@ -16,12 +16,12 @@ from benchmarks.speed.model import untrained
 from benchmarks.speed.rounds import Contender, agree, interleave
 from varnn.network import cell
 from varnn.network.cell import Architecture, Weights
-from varnn.network.scoring import score_stepwise
+from varnn.network.scoring import score
 
 ROWS, INPUTS, HIDDEN, WINDOW = 1_000_000, 27, 128, 5
-STEPWISE, COMPILED = "varnn NumPy", "varnn compiled"  # what `score` takes without numba, and with it
+STEPWISE = "varnn NumPy"
 NUMPY, TORCH, KERAS = "copies, NumPy", "copies, torch module", "copies, Keras predict()"
-NEEDS = {STEPWISE: "numpy", COMPILED: "numba", NUMPY: "numpy", TORCH: "torch", KERAS: "tensorflow"}
+NEEDS = {STEPWISE: "numpy", NUMPY: "numpy", TORCH: "torch", KERAS: "tensorflow"}
 WINDOWS_AT_ONCE = 1024  # so that a layer of them stays in a core's cache, as it does in ours
 
 Floats = npt.NDArray[np.float32]
@@ -41,7 +41,7 @@ def measure(*, threads: int, rounds: int, rows: int = ROWS) -> dict[str, Any]:
     contenders = [_contender(name, rows, threads) for name in names]
     difference = agree(contenders, calls=1, tolerance=1e-4)
     timings = interleave(contenders, rounds=rounds, calls=1)
-    lines = timed_rows(timings, [STEPWISE, COMPILED])
+    lines = timed_rows(timings, [STEPWISE])
     peaks = {
         name: call("benchmarks.speed.score:peak", threads=threads, name=name, rows=rows) for name in names
     }
@@ -50,9 +50,7 @@ def measure(*, threads: int, rounds: int, rows: int = ROWS) -> dict[str, Any]:
         line["rows per s"] = significant(rows / one.best)
         most = peaks[one.name]
         line["peak MB"] = None if most is None else significant(most / 1e6)
-        for ours in (STEPWISE, COMPILED):
-            if ours in peaks:
-                line[f"memory / {ours}"] = None if most is None else significant(most / peaks[ours])
+        line[f"memory / {STEPWISE}"] = None if most is None else significant(most / peaks[STEPWISE])
     measured = Measured(
         name="score",
         title=f"Scoring {rows:,} rows: RM, {INPUTS} inputs, {HIDDEN} hidden, window {WINDOW}; "
@@ -82,11 +80,7 @@ def _contender(name: str, rows: int, threads: int) -> Contender:
     architecture = fitted.architecture
     arguments = (architecture, fitted.weights, inputs, target, np.zeros(rows, np.int64), WINDOW)
     if name == STEPWISE:
-        return Contender(name, lambda number: score_stepwise(*arguments).predictions[0, WINDOW - 1 :])
-    if name == COMPILED:
-        from varnn.network._compiled_scoring import score_compiled  # it loads numba
-
-        return Contender(name, lambda number: score_compiled(*arguments)[0, WINDOW - 1 :])
+        return Contender(name, lambda number: score(*arguments).predictions[0, WINDOW - 1 :])
     weights = Weights(**{name: matrix[0] for name, matrix in fitted.weights.as_dict().items()})
     make = {NUMPY: _numpy, TORCH: _torch, KERAS: _keras}[name]
     predict = make(architecture, weights, threads)
