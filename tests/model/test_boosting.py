@@ -13,7 +13,7 @@ from varnn.model.boosting import LEAVES, MOST_TREES, Trees
 from varnn.model.outliers import LabelFilter
 from varnn.model.runtime import filter_model
 from varnn.step.experts import predict_experts
-from varnn.step.layout import Block
+from varnn.step.layout import SIGNALS, Block
 
 FEATURES = 7
 
@@ -24,13 +24,15 @@ def predicted(trees: Trees, rows: Any) -> DoubleArray:
         input_offset=np.zeros(FEATURES),
         to_hidden=np.empty((0, 1 + FEATURES, 0), np.float32),
         prior=np.ones(2),
+        mixing=np.array([[0.0, 0.0]] * SIGNALS + [[0.0, 1.0]]),
+        expert_offset=np.zeros(2),
         split_feature=trees.feature.astype(np.int64),
         split_threshold=trees.threshold,
         split_left=trees.left,
         leaf_value=trees.value,
     )
     state = Block(model, len(rows)).state
-    state.scaled[0] = rows
+    state.columns[:] = rows
     predict_experts(model, state)
     assert not state.expert_predictions[:, 0].any()
     return state.expert_predictions[:, 1]

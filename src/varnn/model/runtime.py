@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varnn.step.layout import FILLS, RECENT_SIZES, RESIDUALS, StepModel
+from varnn.step.layout import FILLS, RECENT_SIZES, RESIDUALS, SIGNALS, StepModel
+from varnn.step.linear import SEASONAL
 
 if TYPE_CHECKING:  # they use this module
+    from varnn.model.experts import Experts
     from varnn.model.fitted import Fitted
     from varnn.model.linear import LinearPart
     from varnn.model.outliers import LabelFilter
@@ -76,7 +78,7 @@ def _no_pipeline(n_inputs: int, columns: int) -> dict[str, Any]:
         "max_change": 0.0, "first_low": 0.0, "first_high": 0.0, "has_linear": 0, "changes": 0,
         "input_lags": -1, "periods": np.empty(0, np.int64), "label_mean": 0.0, "label_low": 0.0,
         "label_high": 0.0, "largest_change": np.inf, "constant": 0.0, "linear_weights": _EMPTY,
-        "input_low": _EMPTY, "input_high": _EMPTY,
+        "regressor_low": _EMPTY, "regressor_high": _EMPTY, "seen_inputs": 0,
     }  # fmt: skip
 
 
@@ -91,9 +93,7 @@ def _of_filter(label_filter: "LabelFilter") -> dict[str, Any]:
 
 def _of_linear(linear: "LinearPart") -> dict[str, Any]:
     form = linear.form
-    sees_inputs = form.input_lags >= 0
-    bounded = linear.input_low is not None and linear.input_high is not None and sees_inputs
-    endless = np.full(form.n_inputs if sees_inputs else 0, np.inf)
+    low, high = _regressor_range(linear)
     return {
         "has_linear": 1,
         "changes": form.changes,
@@ -105,16 +105,33 @@ def _of_linear(linear: "LinearPart") -> dict[str, Any]:
         "largest_change": float(linear.largest_change),
         "constant": float(linear.constant),
         "linear_weights": _doubles(linear.weights),
-        "input_low": _doubles(linear.input_low) if bounded else -endless,
-        "input_high": _doubles(linear.input_high) if bounded else endless,
+        "regressor_low": low,
+        "regressor_high": high,
+        "seen_inputs": form.n_inputs if form.input_lags >= 0 else 0,
     }
+
+
+def _regressor_range(linear: "LinearPart") -> tuple[Any, Any]:
+    """Return the range that each regressor of the linear part is clipped to: (F,) each.
+
+    Differences of past inputs have none: they are computed from inputs that were clipped.
+    """
+    form, span = linear.form, linear.high - linear.low
+    labels = [linear.largest_change] * form.changes + [span] * (SEASONAL * len(form.periods))
+    low, high = [linear.low, *(-size for size in labels)], [linear.high, *labels]
+    if form.input_lags >= 0:
+        endless = np.full(form.n_inputs, np.inf)
+        low.extend(-endless if linear.input_low is None else linear.input_low)
+        high.extend(endless if linear.input_high is None else linear.input_high)
+    rest = np.full(len(linear.weights) - len(low), np.inf)
+    return np.concatenate([low, -rest]), np.concatenate([high, rest])
 
 
 def _no_cell(columns: int) -> dict[str, Any]:
     """No members: rows are prepared for a network, and predicted by the linear part alone."""
     return {
         "windows": 1, "carried": 1, "residual": RESIDUALS.index("none"), "tanh": 0, "state_limit": np.inf,
-        "to_hidden": np.empty((0, 1 + columns, 0), np.float32), "readout": np.empty((0, 0), np.float32),
+        "to_hidden": np.empty((0, 1 + columns, 0), np.float32), "readout": np.empty((0, 1, 0), np.float32),
         "readout_bias": np.empty((0, 1), np.float32), "to_memory": np.empty((0, 0, 0), np.float32),
         "shrinkage": 0.0,
     }  # fmt: skip
@@ -158,7 +175,7 @@ def _of_cell(model: "Fitted") -> dict[str, Any]:
         "tanh": int(cell.memory_activation == "tanh"),
         "state_limit": float(model.state_limit),
         "to_hidden": _singles(np.concatenate([weights.fusion_bias, state, inputs], axis=1)),
-        "readout": _singles(weights.readout[..., 0]),
+        "readout": _singles(weights.readout[..., 0][:, None]),
         "readout_bias": _singles(weights.readout_bias[:, 0]),
         "to_memory": _singles(to_memory),
         "shrinkage": float(model.shrinkage),
@@ -168,30 +185,20 @@ def _of_cell(model: "Fitted") -> dict[str, Any]:
 def _of_experts(model: "Fitted") -> dict[str, Any]:
     """What adapts, and initial weights."""
     experts, members, hidden = model.experts, model.n_members, model.architecture.hidden_size
-    nothing = _no_experts(members)
     if experts is None:
-        return nothing
-    whitening = experts.readout.whitening.astype(np.float64)
-    found = nothing | {
+        return _no_experts(members)
+    scaling, trees = model.pipeline.scaling, experts.trees
+    found = _no_experts(members) | {
         "center": _doubles(experts.centre),
         "deviation": _doubles(experts.deviation),
-        "unit": float(experts.unit),
-        "own_whitening": _doubles(whitening[:, :, :hidden]),
-        "common_whitening": _doubles(whitening[0, hidden:, hidden:]),
-        "readout_steps": 1 / (1 - np.array(experts.readout.forgetting)[:, None]),
-        "readout_bound": experts.readout.bound,
+        **_adaptation(experts, members, hidden),
         "season": -1 if experts.season is None else experts.season,
+        "mixing": _mixing(experts, members, float(scaling.target_scale)),
+        "expert_offset": _expert_offset(experts, float(scaling.target_offset)),
         "prior": _doubles(experts.prior),
         "mean_square": float(experts.noise),
     }
-    if experts.linear is not None:
-        found |= {
-            "linear_whitening": _doubles(experts.linear.whitening[0]),
-            "linear_steps": 1 / (1 - np.array(experts.linear.forgetting)[:, None]),
-            "linear_bound": experts.linear.bound,
-        }
-    if experts.trees is not None:
-        trees = experts.trees
+    if trees is not None:
         found |= {
             "split_feature": np.ascontiguousarray(trees.feature, np.int64),
             "split_threshold": _doubles(trees.threshold),
@@ -202,14 +209,85 @@ def _of_experts(model: "Fitted") -> dict[str, Any]:
 
 
 def _no_experts(members: int) -> dict[str, Any]:
-    """Nothing adapts."""
+    """Nothing adapts, and the network's output is the prediction."""
     return {
-        "center": _EMPTY, "deviation": _EMPTY, "unit": 0.0, "own_whitening": np.empty((members, 0, 0)),
-        "common_whitening": np.empty((0, 0)), "readout_steps": np.empty((0, 1)), "readout_bound": 0.0,
-        "linear_whitening": np.empty((0, 0)), "linear_steps": np.empty((0, 1)), "linear_bound": 0.0, "season": -1,
-        "prior": _EMPTY, "mean_square": 1.0, "split_feature": np.empty((0, 0), np.int64),
-        "split_threshold": np.empty((0, 0)), "split_left": np.empty((0, 0), np.int64), "leaf_value": np.empty((0, 0)),
+        "center": _EMPTY, "deviation": _EMPTY, "own_whitening": np.empty((members, 0, 0)),
+        "common_whitening": np.empty((0, 0, 0)), "adaptation_steps": np.empty((members, 0, 1)),
+        "adaptation_bounds": np.empty((members, 1, 1)), "season": -1,
+        "member_shares": np.full((members, 1), 1 / max(members, 1)),
+        "mixing": np.empty((SIGNALS + members, 0)), "expert_offset": _EMPTY, "prior": _EMPTY,
+        "mean_square": 1.0, "split_feature": np.empty((0, 0), np.int64), "split_threshold": np.empty((0, 0)),
+        "split_left": np.empty((0, 0), np.int64), "leaf_value": np.empty((0, 0)),
     }  # fmt: skip
+
+
+def _adaptation(experts: "Experts", members: int, hidden: int) -> dict[str, Any]:
+    """Whitening matrices of [hidden, regressors in deviations, 1], transposed, and how coefficients learn.
+
+    The readout reads regressors times a unit, which goes into its matrix; without one it does not read them,
+    and their part of its matrix is zero.
+    """
+    readout, linear, width = experts.readout, experts.linear, len(experts.centre) + 1
+    whitening = readout.whitening.astype(np.float64)
+    read = np.r_[
+        np.arange(hidden),
+        hidden + np.arange(width if experts.unit else 1) + (0 if experts.unit else width - 1),
+    ]
+    whole = np.zeros((members, hidden + width, hidden + width))
+    whole[:, read[:, None], read] = whitening
+    whole[:, hidden:-1] *= experts.unit
+    sets = [readout] * members + ([linear] if linear is not None else [])
+    steps = np.full((len(sets), len(readout.forgetting), 1), np.inf)  # infinity: learns nothing
+    for own, adaptation in zip(steps, sets, strict=True):
+        own[: len(adaptation.forgetting), 0] = 1 / (1 - np.array(adaptation.forgetting))
+    common = [whole[0, hidden:, hidden:]]
+    if linear is not None:
+        common.append(linear.whitening[0].astype(np.float64))
+    shares = np.zeros((len(sets), 1))
+    shares[:members] = 1 / members
+    return {
+        "own_whitening": _doubles(whole[:, :, :hidden].swapaxes(1, 2)),
+        "common_whitening": _doubles(np.stack(common).swapaxes(1, 2)),
+        "adaptation_steps": steps,
+        "adaptation_bounds": np.array([adaptation.bound for adaptation in sets])[:, None, None],
+        "member_shares": shares,
+    }
+
+
+def _mixing(experts: "Experts", members: int, scale: float) -> Any:
+    """Return the matrix from signals to predictions of experts (`varnn.step.experts`): (Q, X)."""
+    rates, has_linear = len(experts.readout.forgetting), experts.linear is not None
+    sets = members + has_linear
+    outputs = slice(SIGNALS, SIGNALS + members)
+    corrections = np.arange(sets * rates).reshape(sets, rates) + SIGNALS + sets
+    columns = []
+
+    def add(**parts: Any) -> None:
+        column = np.zeros(SIGNALS + sets * (1 + rates) + (experts.trees is not None))
+        for rows, value in parts.values():
+            column[rows] = value
+        columns.append(column)
+
+    if has_linear:
+        add(persistence=(0, 1.0))
+        if experts.season is not None:
+            add(seasonal=([0, 1], 1.0))
+        add()  # the linear part itself
+        add(adapted=(corrections[members, 0], scale))
+    add(network=(outputs, scale / members))
+    for rate in range(rates):
+        add(network=(outputs, scale / members), adapted=(corrections[:members, rate], scale / members))
+    if experts.trees is not None:
+        add(trees=(-1, scale))
+    return _doubles(np.stack(columns, axis=1))
+
+
+def _expert_offset(experts: "Experts", offset: float) -> Any:
+    """Return what is added to the predictions of experts: the network and trees predict a scaled target."""
+    offsets = np.full(len(experts.prior), offset)
+    if experts.linear is not None:
+        offsets[: 3 + (experts.season is not None)] = 0.0
+    return offsets
 
 
 def _of_intervals(model: "Fitted") -> dict[str, Any]:

@@ -31,92 +31,62 @@ References
 import numpy as np
 
 from varnn._types import DoubleArray
-from varnn.step.kernel import kernel
+from varnn.step.kernel import elementwise, part
 from varnn.step.layout import StepModel, StepState
-from varnn.step.operations import copy_rows, fade_and_add, fill_missing, row_products, spread
+from varnn.step.operations import fade_and_add, mark_known, row_products, spread, standardize, whiten
 
 LEAK = 0.9998  # what was learned from a row fades over five thousand
 BOUND = 5.0  # errors beyond so many standard deviations count as so many
 MAX_DEVIATIONS = 10.0  # of a regressor from its mean: what is farther counts as so far
 
 
-@kernel
+@part
 def correct(model: StepModel, state: StepState) -> None:
     """Compute what adapted coefficients add to the outputs of members and to the linear part."""
-    n_series, width = state.regressors.shape
-    standard = state.standard
-    np.subtract(state.regressors, model.center, standard)
-    np.divide(standard, model.deviation, standard)
-    np.maximum(standard, -MAX_DEVIATIONS, standard)
-    np.minimum(standard, MAX_DEVIATIONS, standard)
-    if model.has_linear:
-        copy_rows(standard, state.linear_features[:, :width])
-        np.dot(state.linear_features, model.linear_whitening, state.linear_white[0])
-        row_products(state.linear_change, state.linear_white, state.linear_correction)
-    own = state.own_white.shape[2]
-    spread(state.hidden[:, :n_series], state.features[:, :, :own])
-    if model.unit != 0:
-        np.multiply(standard, model.unit, state.common[0, :, :width])
-        spread(state.common, state.features[:, :, own:])
-    np.dot(state.common[0], model.common_whitening, state.common_white[0])
-    for member in range(len(model.own_whitening)):
-        np.dot(state.features[member], model.own_whitening[member], state.own_white[member])
-    spread(state.own_white, state.white[:, :, :own])
-    spread(state.common_white, state.white[:, :, own:])
-    row_products(state.readout_change, state.white, state.corrections)
+    n_series, members, hidden = state.standard.shape[1], len(model.readout), state.own_white.shape[2]
+    width = len(model.center)
+    if width > 0:
+        standardize(
+            state.regressors, model.center, model.deviation, MAX_DEVIATIONS, state.standard[0, :, :width]
+        )
+    spread(state.hidden[:, :n_series], state.features[:, :, :hidden])
+    spread(state.standard, state.features[:, :, hidden:])
+    whiten(state.features, model.own_whitening, state.own_white)
+    whiten(state.standard, model.common_whitening, state.common_white)
+    spread(state.own_white, state.white[:members, :, :hidden])
+    spread(state.common_white[:1], state.white[:members, :, hidden:])
+    spread(state.common_white[1:], state.white[members:, :, hidden:])
+    row_products(state.changes, state.white, state.corrections)
 
 
-@kernel
+@elementwise
+def _factor(
+    target: DoubleArray,
+    output: DoubleArray,
+    correction: DoubleArray,
+    size: DoubleArray,
+    step: DoubleArray,
+    bound: DoubleArray,
+    known: DoubleArray,
+) -> DoubleArray:
+    """Return s e / (1 + s z' z), given 1 / s; 0 if the target is missing."""
+    return np.minimum(np.maximum(target - output - correction, -bound), bound) * known / (step + size)
+
+
+@part
 def learn(model: StepModel, state: StepState) -> None:
     """Update the coefficients with the network's targets, in scaled units; a missing one teaches nothing."""
-    n_series = len(state.target)
-    fading, wanted = np.empty(n_series), np.empty((1, 1, n_series))
-    np.multiply(state.target == state.target, LEAK - 1.0, fading)
-    np.add(fading, 1.0, fading)  # LEAK where the target is known, 1 where it is missing
-    left = np.empty((len(model.readout), 1, n_series))
-    np.subtract(state.target, state.outputs[:, :n_series], left[:, 0])
-    _follow(
-        left,
-        state.white,
+    steps, bounds = model.adaptation_steps, model.adaptation_bounds
+    mark_known(state.target, state.known, state.clean)
+    row_products(state.white_rows, state.white, state.white_sizes)
+    _factor(
+        state.clean,
+        state.outputs_of_sets,
         state.corrections,
-        model.readout_steps,
-        model.readout_bound,
-        fading,
-        state.readout_change,
+        state.white_sizes,
+        steps,
+        bounds,
+        state.known,
+        state.factors,
     )
-    if model.has_linear:
-        np.add(
-            state.target, model.target_offset / model.target_scale, wanted[0, 0]
-        )  # the network adds nothing
-        _follow(
-            wanted,
-            state.linear_white,
-            state.linear_correction,
-            model.linear_steps,
-            model.linear_bound,
-            fading,
-            state.linear_change,
-        )
-
-
-@kernel
-def _follow(
-    left: DoubleArray,
-    white: DoubleArray,
-    corrections: DoubleArray,
-    steps: DoubleArray,
-    bound: float,
-    fading: DoubleArray,
-    change: DoubleArray,
-) -> None:
-    """Update coefficients (E, R, n, S), given what outputs left of their targets: (E, 1, n)."""
-    members, rates, n_series, width = change.shape
-    sizes, factors = np.empty((members, 1, n_series)), np.empty((members, rates, n_series))
-    row_products(white.reshape(members, 1, n_series, width), white, sizes)
-    np.subtract(left, corrections, factors)
-    np.maximum(factors, -bound, factors)
-    np.minimum(factors, bound, factors)
-    np.divide(factors, sizes + steps, factors)  # s e / (1 + s z' z)
-    flat = factors.ravel()
-    fill_missing(flat, 0.0, flat)
-    fade_and_add(change, fading, factors, white)
+    fade_and_add(state.changes, state.known, LEAK, state.factors, state.white)

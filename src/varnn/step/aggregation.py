@@ -40,9 +40,9 @@ References
 import numpy as np
 
 from varnn._types import DoubleArray
-from varnn.step.kernel import exact_kernel
-from varnn.step.layout import LEARNING_RATES
-from varnn.step.operations import copy_rows, fill_missing
+from varnn.step.kernel import elementwise, part
+from varnn.step.layout import LEARNING_RATES, StepModel, StepState
+from varnn.step.operations import copy_marked_rows, inner_products, mark_known, products, shrink_rows
 
 DISCOUNT = 0.998  # a row counts for a third after five hundred rows
 SHARED = 1e-4  # b: an expert that was wrong for long can regain weight within a hundred rows
@@ -53,80 +53,67 @@ MIN_MEAN_SQUARE = 1e-12  # of the initial mean square; avoids division by zero
 _KEPT, _BACK = float(np.log1p(-SHARED)), float(np.log(SHARED))  # logarithms of 1 - b and b
 
 
-@exact_kernel
-def weigh(scores: DoubleArray, prior: DoubleArray, powers: DoubleArray, weights: DoubleArray) -> None:
-    """Turn scores (n, X, J) into weights (n, X); ``powers`` is scratch like the scores."""
-    np.multiply(scores, DISCOUNT, powers)
-    np.exp(powers, powers)
-    n_series, n_experts = weights.shape
-    np.dot(powers.reshape(n_series * n_experts, len(LEARNING_RATES)), LEARNING_RATES, weights.ravel())
-    np.multiply(weights, prior, weights)
-    np.divide(weights, np.dot(weights, np.ones(n_experts)).reshape(n_series, 1), weights)
+@elementwise
+def _regret(
+    distance: DoubleArray, mean: DoubleArray, error: DoubleArray, mean_square: DoubleArray
+) -> DoubleArray:
+    """Return r_k, given how far an expert, and the mean of all, are from the first one."""
+    return (distance - mean) * (error / (0.5 * mean_square))
 
 
-@exact_kernel
-def combine(experts: DoubleArray, weights: DoubleArray, combined: DoubleArray) -> None:
+@elementwise
+def _score(score: DoubleArray, regret: DoubleArray, rate: DoubleArray) -> DoubleArray:
+    """Return u_kj after a row."""
+    step = rate * regret
+    return np.logaddexp(DISCOUNT * score + step - step * step + _KEPT, _BACK)
+
+
+@elementwise
+def _power(score: DoubleArray) -> DoubleArray:
+    """Return exp(c u_kj)."""
+    return np.exp(DISCOUNT * score)
+
+
+@elementwise
+def _weight(sum_of_powers: DoubleArray, prior: DoubleArray, total: DoubleArray) -> DoubleArray:
+    """Return w_k; ``total`` is the sum over all experts."""
+    return sum_of_powers * prior / total
+
+
+@elementwise
+def _mean_square(mean: DoubleArray, error: DoubleArray, known: DoubleArray, smallest: float) -> DoubleArray:
+    """Return the mean square of errors after a row."""
+    square = np.minimum(error * error, MAX_JUMP * mean)
+    return np.maximum(mean + (1.0 - TRACKING) * known * (square - mean), smallest)
+
+
+@part
+def combine(state: StepState) -> None:
     """Combine the predictions of experts: (n, X) -> (n,)."""
-    np.dot(experts * weights, np.ones(experts.shape[1]), combined)
+    inner_products(state.expert_predictions, state.weights, state.combined)
 
 
-@exact_kernel
-def update_scores(
-    errors: DoubleArray,
-    experts: DoubleArray,
-    weights: DoubleArray,
-    initial: float,
-    scores: DoubleArray,
-    mean_square: DoubleArray,
-) -> None:
-    """Update scores (n, X, J) and mean squares (n,) with errors (n,) of the combination; NaN changes nothing.
+@part
+def update_weights(model: StepModel, state: StepState) -> None:
+    """Update scores with the errors of the row, and the weights of the next one.
 
-    ``initial`` is the mean square at the start.
+    A missing label changes nothing.
     """
-    known = errors == errors
-    if not np.any(known):
-        return
-    n_series, n_experts = experts.shape
-    clean, squares, steps, updated = (
-        np.empty(n_series),
-        np.empty(n_series),
-        np.empty(scores.shape),
-        np.empty(scores.shape),
-    )
-    fill_missing(errors, 0.0, clean)
+    np.subtract(state.residual, state.combined, state.errors)
+    mark_known(state.errors, state.known, state.clean)
     # Distances from p go by way of one expert: those that predict the same then are equally far, and the
     # weighted sum is zero to the last digit, which the guarantee rests on.
-    regrets = experts - experts[:, :1]
-    np.subtract(regrets, np.dot(weights * regrets, np.ones(n_experts)).reshape(n_series, 1), regrets)
-    np.multiply(regrets, (clean / (0.5 * mean_square)).reshape(n_series, 1), regrets)
-    flat = regrets.ravel()
-    if not np.dot(flat, flat) <= MAX_REGRET * MAX_REGRET:  # nearly always no regret is too large
-        _limit_regrets(regrets)
-    np.multiply(regrets.reshape(n_series, n_experts, 1), LEARNING_RATES, steps)
-    np.multiply(scores, DISCOUNT, updated)
-    np.add(updated, steps, updated)
-    np.multiply(steps, steps, steps)
-    np.subtract(updated, steps, updated)
-    np.add(updated, _KEPT, updated)
-    np.logaddexp(updated, _BACK, updated)
-    np.multiply(clean, clean, squares)
-    np.minimum(squares, MAX_JUMP * mean_square, squares)
-    np.multiply(squares, 1.0 - TRACKING, squares)
-    np.add(squares, TRACKING * mean_square, squares)
-    np.maximum(squares, MIN_MEAN_SQUARE * initial, squares)
-    for series in range(n_series):
-        if known[series]:
-            copy_rows(updated[series], scores[series])
-            mean_square[series] = squares[series]
-
-
-@exact_kernel
-def _limit_regrets(regrets: DoubleArray) -> None:
-    """Make the regrets (n, X) of a row smaller where one is beyond `MAX_REGRET`."""
-    for series in range(regrets.shape[0]):
-        largest = MAX_REGRET
-        for expert in range(regrets.shape[1]):
-            largest = max(largest, abs(regrets[series, expert]))
-        for expert in range(regrets.shape[1]):
-            regret = regrets[series, expert] * (MAX_REGRET / largest)
-            regrets[series, expert] = regret if abs(regret) < np.inf else 0.0  # of errors beyond all bounds
+    experts, regrets = state.expert_predictions, state.regrets
+    np.subtract(experts, experts[:, :1], regrets)
+    inner_products(state.weights, regrets, state.sums)
+    _regret(regrets, state.sum_column, state.clean_column, state.mean_square_column, regrets)
+    shrink_rows(regrets, MAX_REGRET)
+    _score(state.scores_of_experts, state.regret_column, LEARNING_RATES, state.updated_of_experts)
+    copy_marked_rows(state.known, state.updated_scores, state.score_rows)
+    _mean_square(
+        state.mean_square, state.clean, state.known, MIN_MEAN_SQUARE * model.mean_square, state.mean_square
+    )
+    _power(state.scores_of_experts, state.powers)
+    products(state.powers, LEARNING_RATES, state.weight_column)
+    products(state.weights, model.prior, state.sums)
+    _weight(state.weights, model.prior, state.sum_column, state.weights)

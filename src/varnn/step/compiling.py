@@ -31,7 +31,7 @@ _NUMBERS = {int: types.int64, float: types.float64}
 _ELEMENTS = {np.float64: types.float64, np.float32: types.float32, np.int64: types.int64}
 
 
-def dispatcher(function: Callable[..., Any], exact: bool, *, cached: bool) -> Any:
+def dispatcher(function: Callable[..., Any], kind: str, *, cached: bool) -> Any:
     """Return a function that numba compiles when it is first called.
 
     numba sees a copy of the function in which all marked functions that it calls are compiled, too.
@@ -47,15 +47,21 @@ def dispatcher(function: Callable[..., Any], exact: bool, *, cached: bool) -> An
         function.__code__, {**function.__globals__, **names}, function.__name__, function.__defaults__
     )
     copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
-    return jitted(copy, exact=exact, cached=cached)
+    if kind == "elementwise":
+        return numba.vectorize(copy)
+    if kind == "operation":
+        return jitted(copy, exact=False, cached=cached, _nrt="dot" in function.__code__.co_names)
+    # Code of kernels is shorter without counts of references, and they make no arrays.
+    return jitted(copy, exact=True, cached=cached, _nrt=False, inline="always" if kind == "part" else "never")
 
 
-def jitted(function: Callable[..., Any], *, exact: bool, cached: bool) -> Any:
-    """Return a function that numba compiles as it is; ``cached`` keeps the code on disk, if that can be done."""
+def jitted(function: Callable[..., Any], *, exact: bool, cached: bool, **more: Any) -> Any:
+    """Return a function that numba compiles as it is; ``cached`` keeps the code on disk, if possible."""
     options: dict[str, Any] = {
         "nogil": True,
         "error_model": "numpy",
         "fastmath": False if exact else {"reassoc", "contract", "nsz"},  # NaN and infinity keep their meaning
+        **more,
     }
     folder = cache_folder() if cached else None
     if folder is None:
@@ -168,7 +174,7 @@ def cache_folder() -> Path | None:
 
 
 def _cache_parents() -> list[Path]:
-    """List folders to try: the one numba is told to use, or beside the sources, the user's, a temporary one."""
+    """List folders to try: the one set for numba, or that of the sources, the user's, a temporary one."""
     if numba.config.CACHE_DIR:
         return [Path(numba.config.CACHE_DIR) / "varnn"]
     parents = [_PACKAGE / "__pycache__" / "compiled"]

@@ -1,4 +1,6 @@
-"""Prediction intervals, row by row: a scale for each row, times tracked quantiles of error / scale ::
+"""Prediction intervals, row by row: a scale for each row, times tracked quantiles of error / scale.
+
+::
 
     scale   s_t = m_t exp(w' [log(1 + u_t), log(1 + recent |errors|), 1])    how large an error to expect
     bounds  prediction + s_t q(tau)                                 q: quantiles of error / scale
@@ -13,9 +15,9 @@ from statistics import NormalDist
 import numpy as np
 
 from varnn._types import DoubleArray
-from varnn.step.kernel import exact_kernel, kernel
+from varnn.step.kernel import elementwise, part
 from varnn.step.layout import RECENT_SIZES, SMALLEST_SIZE, StepModel, StepState
-from varnn.step.operations import copy_rows, fill_missing, running_maximum
+from varnn.step.operations import copy_rows, mark_known, products, running_maximum, split_product
 
 TAUS = np.array([0.005, 0.025, 0.05, 0.1, 0.25, 0.4, 0.6, 0.75, 0.9, 0.95, 0.975, 0.995])
 PROBITS = np.array([NormalDist().inv_cdf(float(tau)) for tau in TAUS])
@@ -26,20 +28,22 @@ MAX_RATIO = 10.0  # an error counts as no more than so many times what was expec
 MAX_EXPONENT = 10.0  # of a scale, either way
 
 
-@kernel
+@elementwise
+def _scale(exponent: DoubleArray, constant: float, unit: float) -> DoubleArray:
+    """Return the scale of a row before inflation."""
+    return unit * np.exp(np.minimum(np.maximum(exponent + constant, -MAX_EXPONENT), MAX_EXPONENT))
+
+
+@part
 def expect_scale(model: StepModel, state: StepState) -> None:
     """Compute how large an error to expect of the open row, before inflation."""
     n_series, width = state.log_sizes.shape
-    copy_rows(state.hidden[0, :n_series], state.log_sizes)
+    hidden, weights = width - RECENT_SIZES, model.scale_weights
+    copy_rows(state.hidden[0, :n_series], state.log_sizes[:, :hidden])
+    copy_rows(state.recent_sizes, state.log_sizes[:, hidden:])
     np.log1p(state.log_sizes, state.log_sizes)
-    expected, weights = state.expected_scale, model.scale_weights
-    np.dot(state.log_sizes, weights[:width], expected)
-    np.add(expected, np.dot(np.log1p(state.recent_sizes), weights[width : width + RECENT_SIZES]), expected)
-    np.add(expected, weights[width + RECENT_SIZES], expected)
-    np.maximum(expected, -MAX_EXPONENT, expected)
-    np.minimum(expected, MAX_EXPONENT, expected)
-    np.exp(expected, expected)
-    np.multiply(expected, model.scale_unit, expected)
+    products(state.log_sizes, weights[:width], state.expected_scale)
+    _scale(state.expected_scale, weights[width], model.scale_unit, state.expected_scale)
 
 
 @lru_cache(maxsize=64)
@@ -62,44 +66,73 @@ def level_weights(levels: tuple[float, ...]) -> DoubleArray:
     return weights  # left writeable: numba would compile everything again for a read-only array
 
 
-@kernel
+@elementwise
+def _below(reach: DoubleArray, scale: DoubleArray, inflation: DoubleArray) -> DoubleArray:
+    """Return how far a lower bound lies below the prediction, at least 0."""
+    return np.minimum(reach * (scale * inflation), 0.0)
+
+
+@elementwise
+def _above(reach: DoubleArray, scale: DoubleArray, inflation: DoubleArray) -> DoubleArray:
+    """Return how far an upper bound lies above the prediction, at least 0."""
+    return np.maximum(reach * (scale * inflation), 0.0)
+
+
+@part
 def bounds(state: StepState, levels: DoubleArray, lower: DoubleArray, upper: DoubleArray) -> None:
     """Write how far intervals reach below and above the prediction: (n, L) each.
 
     ``levels`` is what `level_weights` returns. An interval never excludes its own prediction, although the
     median of errors may lie off it.
     """
-    n_series, n_levels = lower.shape
-    reach = np.empty((n_series, 2 * n_levels))
-    np.dot(state.quantiles, levels, reach)
-    np.multiply(reach, (state.expected_scale * state.inflation).reshape(n_series, 1), reach)
-    np.minimum(reach[:, :n_levels], 0.0, lower)
-    np.maximum(reach[:, n_levels:], 0.0, upper)
+    split_product(state.quantiles, levels, lower, upper)
+    _below(lower, state.scale_column, state.inflation_column, lower)
+    _above(upper, state.scale_column, state.inflation_column, upper)
 
 
-@exact_kernel
+@elementwise
+def _quantile(
+    quantile: DoubleArray,
+    tau: DoubleArray,
+    error: DoubleArray,
+    scale: DoubleArray,
+    inflation: DoubleArray,
+    known: DoubleArray,
+) -> DoubleArray:
+    """Return a tracked quantile after a row."""
+    return quantile + TRACKING_RATE * known * (tau - (error <= quantile * (scale * inflation)))
+
+
+@elementwise
+def _inflation(
+    inflation: DoubleArray, error: DoubleArray, scale: DoubleArray, known: DoubleArray
+) -> DoubleArray:
+    """Return m after a row."""
+    ratio = np.minimum(np.abs(error) / scale, MAX_RATIO * inflation)
+    return inflation + INFLATION_RATE * known * (ratio - inflation)
+
+
+@elementwise
+def _recent_size(
+    mean: DoubleArray,
+    weight: DoubleArray,
+    error: DoubleArray,
+    largest: float,
+    unit: float,
+    known: DoubleArray,
+) -> DoubleArray:
+    """Return a running mean of sizes after a row."""
+    size = np.minimum(np.abs(error), largest) / (SMALLEST_SIZE * unit)
+    return mean + weight * known * (size - mean)
+
+
+@part
 def track(model: StepModel, state: StepState, errors: DoubleArray) -> None:
     """Update quantiles, running means of sizes and inflation with errors (n,); NaN changes nothing."""
-    n_series, n_quantiles = state.quantiles.shape
-    known = (errors == errors).reshape(n_series, 1)
-    clean, sizes, ratio = np.empty((n_series, 1)), np.empty((n_series, 1)), np.empty((n_series, 1))
-    fill_missing(errors, 0.0, clean[:, 0])
-    inflation = state.inflation.reshape(n_series, 1)
-    expected = state.expected_scale.reshape(n_series, 1)
-    below = clean <= state.quantiles * (expected * inflation)
-    step = np.empty((n_series, n_quantiles))
-    np.subtract(TAUS, below, step)
-    np.multiply(step, TRACKING_RATE * known, step)
-    np.add(state.quantiles, step, state.quantiles)
+    mark_known(errors, state.known, state.clean)
+    error, known, scale = state.clean_column, state.known_column, state.scale_column
+    _quantile(state.quantiles, TAUS, error, scale, state.inflation_column, known, state.quantiles)
     running_maximum(state.quantiles)  # quantiles never cross
-    np.abs(clean, sizes)
-    np.divide(sizes, expected, ratio)
-    np.minimum(ratio, MAX_RATIO * inflation, ratio)
-    np.subtract(ratio, inflation, ratio)
-    np.multiply(ratio, INFLATION_RATE * known, ratio)
-    np.add(inflation, ratio, inflation)
-    np.minimum(sizes, model.largest_error, sizes)
-    np.divide(sizes, SMALLEST_SIZE * model.scale_unit, sizes)
-    news = sizes - state.recent_sizes
-    np.multiply(news, RECENT_WEIGHTS * known, news)
-    np.add(state.recent_sizes, news, state.recent_sizes)
+    sizes, unit = state.recent_sizes, model.scale_unit
+    _recent_size(sizes, RECENT_WEIGHTS, error, model.largest_error, unit, known, sizes)
+    _inflation(state.inflation, state.clean, state.expected_scale, state.known, state.inflation)

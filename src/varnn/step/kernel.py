@@ -6,14 +6,14 @@ the same source both ways.
 
 The source keeps to what NumPy executes and numba compiles: ``np.dot(a, b, out)`` on contiguous matrices,
 elementwise array expressions, ``if`` and ``for``. The few operations that the two libraries spell differently
-have a NumPy spelling and a compiled one, side by side in `varnn.step.products`.
+have a NumPy spelling and a compiled one, side by side in `varnn.step.operations`.
 """
 
 import importlib.util
 import os
 import threading
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,26 +27,56 @@ SWITCH = "VARNN_COMPILED"  # environment variable; 0 runs the plain source even 
 _OFF = ("0", "false", "no", "off")
 DIMENSIONS = 4  # of an array of a record, at most
 
-spellings: dict[Callable[..., Any], tuple[Callable[..., Any], bool]] = {}  # what to compile; whether exactly
+spellings: dict[Callable[..., Any], tuple[Callable[..., Any], str]] = {}  # what to compile, and as what
 records: dict[Callable[..., Any], type[tuple[Any, ...]]] = {}
 _dispatchers: dict[Callable[..., Any], Any] = {}
 _lock = threading.RLock()
 
 
 def kernel(function: Function) -> Function:
-    """Mark a function that can be compiled; sums in it may be reordered, as vector instructions need."""
-    spellings[function] = function, False
+    """Mark a function that can be compiled, with every sum in the order in which it is written."""
+    spellings[function] = function, "kernel"
     return function
 
 
-def exact_kernel(function: Function) -> Function:
-    """Mark a function that can be compiled with every sum in the order in which it is written."""
-    spellings[function] = function, True
+def part(function: Function) -> Function:
+    """Mark a kernel that is called from one place: it is compiled into its caller.
+
+    numba would optimize a function of its own once for itself and once more for each function above it.
+    """
+    spellings[function] = function, "part"
     return function
+
+
+def elementwise(function: Callable[..., Any]) -> Callable[..., None]:
+    """Turn a function of numbers into one of arrays, which are broadcast; the last argument is the output.
+
+    NumPy computes the function of whole arrays, numba of each number in one loop. Write it so that it is
+    right for both: no ``if``, but `numpy.minimum` and the like.
+
+    Examples
+    --------
+    >>> @elementwise
+    ... def mix(left, right, share):
+    ...     return left + share * (right - left)
+    >>> out = np.empty(2)
+    >>> mix(np.zeros(2), np.ones(2), 0.5, out)
+    >>> out.tolist()
+    [0.5, 0.5]
+    """
+
+    @wraps(function)
+    def apply(*arguments: Any) -> None:
+        arguments[-1][...] = function(*arguments[:-1])
+
+    spellings[apply] = function, "elementwise"
+    return apply
 
 
 def compiled_form_of(function: Function) -> Callable[[Function], Function]:
     """Mark a function as the compiled spelling of another one, which plain code calls.
+
+    Sums in it may be reordered, as vector instructions need.
 
     Examples
     --------
@@ -59,7 +89,7 @@ def compiled_form_of(function: Function) -> Callable[[Function], Function]:
     """
 
     def mark(loops: Function) -> Function:
-        spellings[function] = loops, False
+        spellings[function] = loops, "operation"
         return loops
 
     return mark

@@ -19,7 +19,8 @@ glitch does not move predictions.
 
 This is the rate-of-change test of sensor quality control [1]_, with confirmation. A Hampel filter [2]_, [3]_
 replaces a value that is far from the median of a window around it; here the last accepted label stands for
-the median, as later labels are not known yet, and the largest change of the training labels for the deviation.
+the median, as later labels are not known yet, and the largest change of the training labels for the
+deviation.
 
 References
 ----------
@@ -36,35 +37,33 @@ import math
 import numpy as np
 
 from varnn._types import DoubleArray
-from varnn.step.kernel import exact_kernel
+from varnn.step.kernel import kernel, part
 from varnn.step.layout import StepModel, StepState
-from varnn.step.operations import copy
+from varnn.step.operations import are_close, copy
 
 CHANGE_FACTOR = 2.0  # times the largest change of the training labels: what is beyond is not plausible
 MAX_REJECTED = 2  # labels in a row, if no more than
 RECENT_ROWS = 20  # rows lie between one and the next: a third one is accepted as it is
-MIN_RELATIVE_DISTANCE = (
-    0.5  # of the rejected label before it: one that is so far off, on its side, is accepted
-)
+MIN_RELATIVE_DISTANCE = 0.5  # of the rejected label before it: one so far off, on its side, is accepted
 MAX_PENDING_DISTANCE = 8.0  # bounds: a label farther off is never pending
 HALVING_ROWS = 1000  # after which a raised bound is half as high
 
 
-@exact_kernel
+@part
 def filter_labels(model: StepModel, state: StepState, labels: DoubleArray) -> None:
     """Write labels (n,) to the state, missing where they are not plausible."""
     copy(labels, state.label)
-    if state.waiting[0] == 0 and np.max(np.abs(labels - state.accepted)) <= model.max_change:  # nearly always
+    if state.waiting[0] == 0 and are_close(labels, state.accepted, model.max_change):  # nearly always
         copy(labels, state.accepted)
-        return
-    state.waiting[0] = 0.0
-    for series in range(len(labels)):
-        if not _is_accepted(model, state, series, labels[series]):
-            state.label[series] = np.nan
-        state.waiting[0] += state.waited[series] > 0
+    else:
+        state.waiting[0] = 0.0
+        for series in range(len(labels)):
+            if not _is_accepted(model, state, series, labels[series]):
+                state.label[series] = np.nan
+            state.waiting[0] += state.waited[series] > 0
 
 
-@exact_kernel
+@kernel
 def _is_accepted(model: StepModel, state: StepState, series: int, label: float) -> bool:
     """Judge the label of one series, and update what later ones are judged by."""
     if label != label:
@@ -98,7 +97,7 @@ def _is_accepted(model: StepModel, state: StepState, series: int, label: float) 
     return False
 
 
-@exact_kernel
+@part
 def move_towards_pending(state: StepState) -> None:
     """Move predictions towards labels that were rejected, but may be the first of a shift."""
     for series in range(len(state.pending)):

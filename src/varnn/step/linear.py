@@ -12,63 +12,60 @@ persistence. If a series leaves the range it was trained in, the term a f_t stay
 that range. An input that is further outside the range it was seen in than half of that range is taken as just
 that far. `varnn.model.linear` fits the coefficients.
 
-The regressors are the level, the changes, four of each season, the inputs now, and how past inputs differ from
-these; so the coefficients of inputs now are the sums of the c above.
+The regressors are the level, the changes, four of each season, the inputs now, and how past inputs differ
+from these; so the coefficients of inputs now are the sums of the c above.
 """
 
 import numpy as np
 
 from varnn._types import DoubleArray
-from varnn.step.kernel import kernel
+from varnn.step.kernel import elementwise, part
 from varnn.step.layout import RING_OVERLAP, StepModel, StepState
-from varnn.step.operations import copy, copy_known, copy_rows, fill_missing, shift_right
+from varnn.step.operations import clip_columns, copy, copy_rows, larger, mark_known, products, shift_right
 
 SEASONAL = 4  # regressors of a season
 THEN = 3  # which of them is the level then, less the last one
 
 
-@kernel
+@part
 def predict_linear(model: StepModel, state: StepState) -> None:
     """Gather the regressors of the row from its inputs and from what came before, and predict it."""
     regressors, last, rows = state.regressors, state.last_label, int(state.rows[0])
-    np.maximum(last, model.label_low, regressors[:, 0])
-    np.minimum(regressors[:, 0], model.label_high, regressors[:, 0])
+    copy(last, regressors[:, 0])
     column = 1 + model.changes
-    copy_rows(state.label_changes, regressors[:, 1:column])
-    span = model.label_high - model.label_low
+    if model.changes > 0:
+        copy_rows(state.label_changes, regressors[:, 1:column])
     kept = state.past_labels.shape[1] - RING_OVERLAP
     for period in model.periods:
         if rows >= period + 2:
-            first = (rows - period - 2) % kept
-            past = state.past_labels[
-                :, first : first + RING_OVERLAP + 1
-            ]  # from two rows before it to one after
-            season = regressors[:, column : column + SEASONAL]
-            np.subtract(past[:, 2], past[:, 1], season[:, 0])
-            np.subtract(past[:, 1], past[:, 0], season[:, 1])
-            np.subtract(past[:, 3], past[:, 2], season[:, 2])
-            np.subtract(past[:, 2], last, season[:, THEN])
-            np.maximum(season, -span, season)
-            np.minimum(season, span, season)
+            first = (rows - period - 2) % kept  # two rows before the row a season ago
+            past = state.past_labels
+            before, then, after = past[:, first + 1], past[:, first + 2], past[:, first + 3]
+            np.subtract(then, before, regressors[:, column])
+            np.subtract(before, past[:, first], regressors[:, column + 1])
+            np.subtract(after, then, regressors[:, column + 2])
+            np.subtract(then, last, regressors[:, column + THEN])
         column += SEASONAL
-    width = len(model.input_low)
-    if model.input_lags >= 0 and width > 0:
-        bounded = state.bounded_inputs
-        np.maximum(state.columns[:, :width], model.input_low, bounded)
-        np.minimum(bounded, model.input_high, bounded)
-        copy_rows(bounded, regressors[:, column : column + width])
-        if rows > 0:  # before that, the first row of the series stands in for earlier ones
-            for lag in range(model.input_lags):
-                past = state.past_inputs[:, lag * width : (lag + 1) * width]
-                column += width
-                np.subtract(past, bounded, regressors[:, column : column + width])
+    width = model.seen_inputs
+    if width > 0:
+        copy_rows(state.columns[:, :width], regressors[:, column : column + width])
+    clip_columns(regressors, model.regressor_low, model.regressor_high)
+    if width > 0 and rows > 0:  # before that, the first row of the series stands in for earlier ones
+        inputs = regressors[:, column : column + width]
+        for lag in range(model.input_lags):
+            column += width
+            np.subtract(
+                state.past_inputs[:, lag * width : (lag + 1) * width],
+                inputs,
+                regressors[:, column : column + width],
+            )
     prediction = state.linear_prediction
-    np.dot(regressors, model.linear_weights, prediction)
+    products(regressors, model.linear_weights, prediction)
     np.add(prediction, last, prediction)
     np.add(prediction, model.constant, prediction)
 
 
-@kernel
+@part
 def add_linear_columns(model: StepModel, state: StepState, extra: DoubleArray) -> None:
     """Let the network see the last label, the step from it to the linear prediction, and what peers left."""
     first = state.columns.shape[1] - 2 - model.peers
@@ -78,28 +75,40 @@ def add_linear_columns(model: StepModel, state: StepState, extra: DoubleArray) -
         copy(extra[:, extra.shape[1] - 1], state.columns[:, first + 2])
 
 
-@kernel
+@elementwise
+def _change_of(
+    label: DoubleArray, last: DoubleArray, known: DoubleArray, has_last: DoubleArray
+) -> DoubleArray:
+    """Return how much a label differs from the last one; 0 if one of them is missing."""
+    return (label - last) * (known * has_last)
+
+
+@elementwise
+def _latest(label: DoubleArray, last: DoubleArray, known: DoubleArray) -> DoubleArray:
+    """Return the label if it is known, and otherwise the last one."""
+    return label * known + last * (1.0 - known)
+
+
+@part
 def observe_linear(model: StepModel, state: StepState) -> None:
     """Update what later rows look back on with the labels that were accepted."""
-    labels, last, change = state.label, state.last_label, state.last_change
-    rows = int(state.rows[0])
-    np.subtract(labels, last, change)
-    fill_missing(change, 0.0, change)
-    np.multiply(change, state.has_label, change)
-    copy_known(labels, last)
-    np.maximum(state.has_label, labels == labels, state.has_label)
+    last, known, rows = state.last_label, state.known, int(state.rows[0])
+    mark_known(state.label, known, state.clean)
+    _change_of(state.clean, last, known, state.has_label, state.last_change)
+    _latest(state.clean, last, known, last)
+    larger(state.has_label, known, state.has_label)
+    copy(state.residual, state.linear_residual)
     if model.changes > 0:
         shift_right(state.label_changes, 1)
-        newest = state.label_changes[:, 0]
-        np.maximum(change, -model.largest_change, newest)
-        np.minimum(newest, model.largest_change, newest)
-    width = len(model.input_low)
-    if model.input_lags > 0:
+        copy(state.last_change, state.label_changes[:, 0])
+    width = model.seen_inputs
+    if model.input_lags > 0 and width > 0:
+        first = 1 + model.changes + SEASONAL * len(model.periods)
+        inputs = state.regressors[:, first : first + width]
         if rows > 0:
             shift_right(state.past_inputs, width)
         for lag in range(1 if rows > 0 else model.input_lags):
-            copy_rows(state.bounded_inputs, state.past_inputs[:, lag * width : (lag + 1) * width])
-    copy(state.residual, state.linear_residual)
+            copy_rows(inputs, state.past_inputs[:, lag * width : (lag + 1) * width])
     kept = state.past_labels.shape[1] - RING_OVERLAP
     if kept > 0:
         place = rows % kept

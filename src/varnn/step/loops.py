@@ -5,11 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from varnn._types import BoolArray, DoubleArray
-from varnn.step.floor import floor_at_zero
 from varnn.step.intervals import bounds
-from varnn.step.kernel import kernel, record_of
+from varnn.step.kernel import kernel, part, record_of
 from varnn.step.layout import Cube, Cube32, Matrix, StepModel, StepState, Vector, model_of, state_of
-from varnn.step.operations import copy, copy_rows
+from varnn.step.operations import copy, copy_rows, larger
 from varnn.step.row import observe_row, predict_row
 
 
@@ -83,17 +82,16 @@ def run(
     return len(x)
 
 
-@kernel
+@part
 def add_prediction(model: StepModel, state: StepState, lower: DoubleArray, upper: DoubleArray) -> None:
     """Turn how far intervals reach into bounds: (n, L)."""
-    for level in range(lower.shape[1]):
-        np.add(lower[:, level], state.prediction, lower[:, level])
-        np.add(upper[:, level], state.prediction, upper[:, level])
-        if model.non_negative:
-            floor_at_zero(lower[:, level], state.has_been_negative)
+    np.add(lower, state.prediction_column, lower)
+    np.add(upper, state.prediction_column, upper)
+    if model.non_negative:
+        larger(lower, state.floor_column, lower)
 
 
-@kernel
+@part
 def tap_prediction(state: StepState, out: Taps, row: int) -> None:
     """Write what is wanted of a row that was predicted."""
     if len(out.linear) > 0:
@@ -115,7 +113,7 @@ def tap_prediction(state: StepState, out: Taps, row: int) -> None:
         copy_rows(state.seen[:members, 0, 1 : 1 + out.memory.shape[2]], out.memory[:, row])
 
 
-@kernel
+@part
 def tap_label(state: StepState, out: Taps, row: int) -> None:
     """Write what is wanted of a row whose label was observed."""
     if len(out.label) > 0:

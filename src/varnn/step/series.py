@@ -14,7 +14,6 @@ import numpy.typing as npt
 from varnn._types import BoolArray, DoubleArray
 from varnn.data.blas import one_blas_thread
 from varnn.jobs import cores
-from varnn.step.aggregation import weigh
 from varnn.step.intervals import level_weights
 from varnn.step.kernel import DIMENSIONS, address_table, compiled, spellings, use_compiled
 from varnn.step.layout import BLOCK, Block, StepModel, StepState
@@ -262,9 +261,7 @@ class SeriesStep:
 
     def weights(self) -> DoubleArray:
         """Return the weights of experts in the next prediction: (n, X)."""
-        scores = self.field("scores")
-        weights = np.empty(scores.shape[:2])
-        weigh(scores, self.model.prior, np.empty_like(scores), weights)
+        weights: DoubleArray = self.field("weights").copy()
         return weights
 
     def checkpoint(self) -> list[npt.NDArray[np.uint8]]:
