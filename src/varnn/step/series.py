@@ -6,7 +6,7 @@ Both call `varnn.step.loops.run`, compiled where numba is installed, and own the
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -150,6 +150,16 @@ class SeriesRows:
         return taps
 
 
+class _Calls(NamedTuple):
+    """Arguments of the loop for rows that are predicted with some levels: a call for each block."""
+
+    taps: Taps  # what is written, of all series
+    predict: list[tuple[Any, ...]]
+    teach: list[tuple[Any, ...]]
+    look: list[tuple[Any, ...]]
+    parts: list[Taps]  # of each block; arguments hold mere addresses
+
+
 class SeriesStep:
     """n series in step: a row of each is predicted, then its label observed.
 
@@ -173,71 +183,61 @@ class SeriesStep:
         self.labels = np.zeros(n_series)
         self._record = self._passed(model)
         self._states = [self._passed(block.state) for block in self.blocks]
-        self._asked: dict[Levels, tuple[Taps, list[tuple[Any, ...]]]] = {}
+        self._asked: dict[Levels, _Calls] = {}
         self._open = self._ask(())
         self._alone = len(slices) == 1
 
-    def _ask(self, levels: Levels) -> tuple[Taps, list[tuple[Any, ...]]]:
-        """Make arrays for predictions with these levels, and the arguments of a call for each block."""
-        whole = new_taps(self.model, 1, self.n_series, len(levels))
-        calls = []
+    def _ask(self, levels: Levels) -> "_Calls":
+        """Make arrays for predictions with these levels, and the arguments of all calls that fill them."""
+        whole, weights, calls = new_taps(self.model, 1, self.n_series, len(levels)), level_weights(levels), []
         for some, state in zip(self._slices, self._states, strict=True):
             taps = whole._replace(
                 **{name: getattr(whole, name)[:, some] for name in ("prediction", "lower", "upper")}
             )
             rows = (self.x[None, some], self.extra[None, some], self.labels[None, some])
-            calls.append((self._record, state, self._passed(taps), *rows, level_weights(levels), taps))
+            calls.append((self._record, state, self._passed(taps), *rows, taps))
+        predict, teach, look = (
+            [(*call[:-1], which, weights, predicts, not predicts) for call in calls]
+            for which, predicts in ((_TEACH, True), (_TEACH, False), (_LOOK, False))
+        )
         if len(self._asked) >= _MAX_LEVELS:
             self._asked.clear()
-        self._asked[levels] = whole, calls
-        return whole, calls
+        self._asked[levels] = found = _Calls(whole, predict, teach, look, [call[-1] for call in calls])
+        return found
 
     def predict(self, levels: Levels = ()) -> bool:
         """Predict the rows with inputs ``x`` and ``extra``; return False if an input cannot be used."""
         self._open = self._asked.get(levels) or self._ask(levels)
         if self._alone:
-            model, state, taps, x, extra, labels, weights, _ = self._open[1][0]
-            return bool(self._run(model, state, taps, x, extra, labels, _TEACH, weights, True, False))
-
-        def work(call: tuple[Any, ...]) -> bool:
-            model, state, taps, x, extra, labels, weights, _ = call
-            return bool(self._run(model, state, taps, x, extra, labels, _TEACH, weights, True, False))
-
-        return all(self._on_all(work))
+            return self._run(*self._open.predict[0]) > 0
+        return min(self._on_all(self._open.predict)) > 0
 
     def observe(self, *, teach: bool = True) -> None:
         """Observe ``labels`` of the rows predicted last; without ``teach`` they are only looked back on."""
-        which = _TEACH if teach else _LOOK
+        calls = self._open.teach if teach else self._open.look
         if self._alone:
-            model, state, taps, x, extra, labels, weights, _ = self._open[1][0]
-            self._run(model, state, taps, x, extra, labels, which, weights, False, True)
-            return
+            self._run(*calls[0])
+        else:
+            self._on_all(calls)
 
-        def work(call: tuple[Any, ...]) -> None:
-            model, state, taps, x, extra, labels, weights, _ = call
-            self._run(model, state, taps, x, extra, labels, which, weights, False, True)
-
-        self._on_all(work)
-
-    def _on_all(self, work: Callable[[tuple[Any, ...]], Any]) -> list[Any]:
-        """Do some work on each block, on all cores if there are many series."""
-        calls = self._open[1]
+    def _on_all(self, calls: list[tuple[Any, ...]]) -> list[int]:
+        """Make a call for each block, on all cores if there are many series."""
         threads = min(cores.usable(), cores.named_in("OMP_NUM_THREADS"))
         if self.n_series < _THREADED or threads < 2:
-            return [work(call) for call in calls]
+            return [self._run(*call) for call in calls]
         with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(work, calls))
+            return list(pool.map(lambda call: self._run(*call), calls))
 
     @property
     def prediction(self) -> DoubleArray:
         """Predictions of the open row: (n,), a view."""
-        predictions: DoubleArray = self._open[0].prediction[0]
+        predictions: DoubleArray = self._open.taps.prediction[0]
         return predictions
 
     @property
     def bounds(self) -> tuple[DoubleArray, DoubleArray]:
         """Bounds of the open row, of the levels it was predicted with: (n, L) each, views."""
-        return self._open[0].lower[0], self._open[0].upper[0]
+        return self._open.taps.lower[0], self._open.taps.upper[0]
 
     def reach(self, levels: Levels) -> tuple[DoubleArray, DoubleArray]:
         """Return how far intervals of the open row reach below and above its prediction: (n, L) each."""

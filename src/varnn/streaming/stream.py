@@ -139,7 +139,9 @@ class Stream:
             )
         self._step = SeriesStep(fitted.step, width)
         self._shape = (self.n_inputs,) if n_series is None else (width, self.n_inputs)
-        self._cycles = fitted.pipeline.calendar
+        self._cycles, self._peers = fitted.pipeline.calendar, fitted.pipeline.peers
+        n_calendar = self._step.extra.shape[1] - (3 if self._peers else 0)
+        self._calendar, self._of_peers = self._step.extra[:, :n_calendar], self._step.extra[:, n_calendar:]
         self._tracker: Tracker | None = None  # of an interval method that is not part of the step
         if fitted.calibrator is not None and fitted.calibrator.step_numbers() is None:
             self._tracker = fitted.calibrator.tracker(width)
@@ -267,12 +269,11 @@ class Stream:
             prediction = self._step.prediction.item(0)
             if not levels:
                 return prediction
+            if not several and self._tracker is None:  # the usual case, without copies
+                lower, upper = self._step.bounds
+                return Interval(prediction, lower[0, 0], upper[0, 0])
             lower, upper = self._bounds(levels)
-            return (
-                Interval(prediction, lower[0], upper[0])
-                if several
-                else Interval(prediction, lower[0, 0], upper[0, 0])
-            )
+            return Interval(prediction, *((lower[0], upper[0]) if several else (lower[0, 0], upper[0, 0])))
         # A fleet's caller gets arrays of its own: writing into them must not change the innovation.
         answer = self._step.prediction.copy()
         if not levels:
@@ -302,18 +303,13 @@ class Stream:
         step = self._step
         step.x[:] = given
         if self._cycles:
-            step.extra[:, : self._n_calendar] = calendar_of(time, self._cycles)
-        if self.model.pipeline.peers:
-            step.extra[:, self._n_calendar :] = self._peer_inputs()
+            self._calendar[:] = calendar_of(time, self._cycles)
+        if self._peers:
+            self._of_peers[:] = self._peer_inputs()
         if not step.predict(levels if self._tracker is None else ()):
             refuse_unusable(given, self.model.pipeline.fill)
         if self._tracker is not None:
             self._tracker.expect(step.first_hidden)
-
-    @property
-    def _n_calendar(self) -> int:
-        """Inputs that come from the calendar."""
-        return self._step.extra.shape[1] - (3 if self.model.pipeline.peers else 0)
 
     def _peer_inputs(self) -> DoubleArray:
         """Compute what each series sees of the others: (n, 3)."""
