@@ -10,32 +10,17 @@ import pytest
 from varnn._types import DoubleArray
 from varnn.fitting._boosting import trees_of
 from varnn.model.boosting import LEAVES, MOST_TREES, Trees
-from varnn.model.outliers import LabelFilter
-from varnn.model.runtime import filter_model
-from varnn.step.experts import predict_experts
-from varnn.step.layout import SIGNALS, Block
+from varnn.step.operations import sum_trees
 
 FEATURES = 7
 
 
 def predicted(trees: Trees, rows: Any) -> DoubleArray:
-    """Let the step predict rows by trees alone: rows as series, by a model whose network says nothing."""
-    model = filter_model(LabelFilter(change=1.0, low=0.0, high=1.0))._replace(
-        input_offset=np.zeros(FEATURES),
-        to_hidden=np.empty((0, 1 + FEATURES, 0), np.float32),
-        prior=np.ones(2),
-        mixing=np.array([[0.0, 0.0]] * SIGNALS + [[0.0, 1.0]]),
-        expert_offset=np.zeros(2),
-        split_feature=trees.feature.astype(np.int64),
-        split_threshold=trees.threshold,
-        split_left=trees.left,
-        leaf_value=trees.value,
-    )
-    state = Block(model, len(rows)).state
-    state.columns[:] = rows
-    predict_experts(model, state)
-    assert not state.expert_predictions[:, 0].any()
-    return state.expert_predictions[:, 1]
+    """Sum trees as the step does: features in single precision."""
+    sums = np.empty(len(rows))
+    splits = trees.feature.astype(np.int64), trees.threshold, trees.left
+    sum_trees(np.ascontiguousarray(rows, np.float32), splits, trees.value, sums)
+    return sums
 
 
 def grown(leaves: int = LEAVES, rounds: int = 60, rows: int = 3000) -> tuple[Any, DoubleArray]:
