@@ -98,7 +98,9 @@ def leaves_of(trees: Trees, features: Any) -> Any:
         left = (leaves >= first) & (leaves <= split)
         ruled_out |= (features[:, feature] > threshold)[:, None] & left
     leaf = np.argmin(ruled_out, axis=1)
-    return np.take_along_axis(np.broadcast_to(trees.value, ruled_out.shape), leaf[:, None], 1).sum(axis=(1, 2))
+    return np.take_along_axis(np.broadcast_to(trees.value, ruled_out.shape), leaf[:, None], 1).sum(
+        axis=(1, 2)
+    )
 
 
 def test_a_stream_gives_what_a_batch_gives(boosted: VARNNRegressor, later: Panel) -> None:

@@ -48,9 +48,7 @@ def test_a_review_is_the_prediction_in_its_parts(
     monkeypatch.setattr(_validation, "predict_chunks", partial(prediction.predict_chunks, max_rows=64))
     review = Review.of(model.fitted_, PANEL, most)
     np.testing.assert_array_equal(review.predictions(model.fitted_.shrinkage), model.predict(PANEL))
-    np.testing.assert_array_equal(
-        review.linear_predictions, model.fitted_.pipeline(PANEL).linear_predictions
-    )
+    np.testing.assert_array_equal(review.linear_predictions, model.fitted_.pipeline(PANEL).linear_predictions)
     assert review.late.lengths.tolist() == {0: [], 100: [50, 50], 840: [500, 340]}[most]
     np.testing.assert_allclose(review.hidden, layers[review.late.rows], rtol=1e-4, atol=1e-5)
     hidden, errors, starts = review.seen(0.5)

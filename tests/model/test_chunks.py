@@ -161,7 +161,9 @@ def predicted_at_once(model: Fitted, panel: Panel) -> Any:
     whole = prepared_at_once(model.pipeline, panel)
     window = int(panel.lengths.max()) if model.carried else model.window
     rows = (whole.panel.inputs, whole.panel.target, whole.panel.first_rows)
-    output = score(model.architecture, model.weights, *rows, window).predictions.mean(axis=0, dtype=np.float64)
+    output = score(model.architecture, model.weights, *rows, window).predictions.mean(
+        axis=0, dtype=np.float64
+    )
     return whole.linear_predictions + model.shrinkage * model.pipeline.scaling.restore(output)
 
 
@@ -202,7 +204,9 @@ def test_a_label_is_seen_by_later_rows_alone_wherever_a_stretch_begins(make: Mak
     model = VARNNRegressor(epochs=1, hidden_size=8, ensemble=1, adapt=None).fit(panel).fitted_
 
     def predictions() -> Any:
-        return np.concatenate([one.prediction for one in prediction.predict_chunks(model, panel, max_rows=50)])
+        return np.concatenate(
+            [one.prediction for one in prediction.predict_chunks(model, panel, max_rows=50)]
+        )
 
     before = predictions()
     panel.target[149] += 1.0  # the last row of a chunk

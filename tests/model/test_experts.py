@@ -228,7 +228,7 @@ def test_a_million_steps_of_a_linear_part_that_keeps_learning(way: Any) -> None:
         step.observe()
         if row % 1000 == 999:
             assert np.isfinite(step.prediction).all()
-            assert np.isfinite(step.blocks[0].state.linear_change).all()
+            assert np.isfinite(step.blocks[0].state.changes).all()
             assert np.isfinite(step.blocks[0].state.scores).all()
     together, persistence, alone = sums / count
     # Where errors were a million times as large, it takes long until small ones are told apart again.

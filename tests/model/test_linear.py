@@ -70,7 +70,9 @@ def test_no_anchor_sees_its_own_label_or_later_ones() -> None:
     series=st.integers(1, 3),
     seed=st.integers(0, 10**6),
 )
-def test_series_in_step_give_what_the_batch_gives(inputs: int, missing: float, series: int, seed: int) -> None:
+def test_series_in_step_give_what_the_batch_gives(
+    inputs: int, missing: float, series: int, seed: int
+) -> None:
     panel = stream_panel(60 * series, inputs, seed, missing, series)
     part = fit_linear(panel, panel)
     model = linear_model(part)

@@ -236,7 +236,7 @@ def test_the_filter_is_one_rule_for_batch_and_stream(
 
 
 def _streamed(rule: LabelFilter, labels: DoubleArray) -> tuple[DoubleArray, DoubleArray]:
-    """Labels (N, n) as they are accepted, and how far predictions move before each; new memory after each row."""
+    """Labels (N, n) as they are accepted, and how far predictions move before each."""
     model, n_series = filter_model(rule), labels.shape[1]
     accepted, moves = np.empty_like(labels), np.zeros_like(labels)
     block = Block(model, n_series)
@@ -248,7 +248,7 @@ def _streamed(rule: LabelFilter, labels: DoubleArray) -> tuple[DoubleArray, Doub
         filter_labels(model, block.state, now.copy())
         accepted[row] = block.state.label
         block.state.rows[0] += 1
-        carried, block = block.carried, Block(model, n_series)
+        carried, block = block.carried, Block(model, n_series)  # as from a snapshot
         block.carried[:] = carried
     return accepted, moves
 
@@ -311,7 +311,8 @@ def moves_of(labels: list[float]) -> list[float]:
 @pytest.mark.parametrize("shifts", range(4))
 def test_the_share_is_that_of_laplace(glitches: int, shifts: int) -> None:
     """Glitches gone at the next label, and shifts that stayed, far enough apart to be ones alone."""
-    calm, labels, level, size = [0.0] * 30, [0.0], 0.0, 1.5 * MAX_PENDING_DISTANCE  # of 2: near enough to be pending
+    calm, labels, level = [0.0] * 30, [0.0], 0.0
+    size = 1.5 * MAX_PENDING_DISTANCE  # of 2: near enough to be pending
     for _ in range(shifts):
         level += size
         size = 2 * size + 1  # beyond the bound that the shift has raised

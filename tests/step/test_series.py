@@ -1,4 +1,4 @@
-"""Series at work, in plain and in compiled code: streams, fleets and batches are one step, to the last bit."""
+"""Series at work, plain and compiled: streams, fleets and batches are one step, to the last bit."""
 
 import copy
 import pickle
@@ -16,7 +16,19 @@ from hypothesis import strategies as st
 from tests import oracle
 from tests.cases import CASES, Case, random_panel, random_weights, with_a_field
 from tests.compiled import WAYS, by_compiled_code, by_numpy
-from tests.streaming.kinds import KINDS, LEVELS, TINY, Rows, alike, close, fitted, later, rows_of, step, streams
+from tests.streaming.kinds import (
+    KINDS,
+    LEVELS,
+    TINY,
+    Rows,
+    alike,
+    close,
+    fitted,
+    later,
+    rows_of,
+    step,
+    streams,
+)
 from varnn import Details, Panel, Stream, VARNNRegressor
 from varnn._types import FloatArray
 from varnn.data.preparation import Scaling
@@ -97,7 +109,14 @@ def same(one: Any, other: Any) -> None:
     seed=st.integers(0, 1000),
 )
 def test_a_cell_of_any_kind_predicts_by_the_equations_of_the_paper(
-    case: Case, context: str, way: Way, lengths: list[int], n_inputs: int, members: int, missing: float, seed: int
+    case: Case,
+    context: str,
+    way: Way,
+    lengths: list[int],
+    n_inputs: int,
+    members: int,
+    missing: float,
+    seed: int,
 ) -> None:
     model = drawn(case, context, members=members, n_inputs=n_inputs, seed=seed)
     panel = random_panel(lengths, n_inputs, missing=missing, seed=seed)
@@ -288,7 +307,9 @@ def test_compiled_code_gives_what_plain_code_gives(kind: str, n_series: int | No
         alike(ours, plain)
 
 
-@pytest.mark.parametrize("kind", ["default", "RM", "positive", "unfiltered", "seasonal", "one factor", "window"])
+@pytest.mark.parametrize(
+    "kind", ["default", "RM", "positive", "unfiltered", "seasonal", "one factor", "window"]
+)
 def test_numbers_beyond_all_bounds_leave_finite_ones(kind: str) -> None:
     model, rows, draw = fitted(kind), later(kind, 120, 2, seed=3), np.random.default_rng(3)
     wild = draw.random(rows.y.shape) < 0.08
@@ -368,7 +389,9 @@ def test_series_over_several_threads_give_the_same_bits(way: Way, monkeypatch: p
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_an_input_that_cannot_be_used_is_found_in_any_block(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_input_that_cannot_be_used_is_found_in_any_block(
+    way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(series, "_THREADED", 200)
     with way():
         for place in (0, 130, 299):
@@ -431,7 +454,9 @@ def test_panels_of_any_form_are_predicted_alike(form: str, way: Way) -> None:
     with way():
         expected = predict_intervals(model, panel, LEVELS)
         same(predict_intervals(model, in_another_form(panel, form), LEVELS), expected)
-        single = replace(panel, inputs=panel.inputs.astype(np.float32), target=panel.target.astype(np.float32))
+        single = replace(
+            panel, inputs=panel.inputs.astype(np.float32), target=panel.target.astype(np.float32)
+        )
         found = predict_intervals(model, single, LEVELS)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
@@ -628,7 +653,9 @@ def test_plain_and_compiled_code_continue_from_each_others_snapshots(kind: str, 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
 @pytest.mark.parametrize("n_series", [None, 2])
-def test_copies_continue_by_themselves(n_series: int | None, again: Callable[[Stream], Stream], way: Way) -> None:
+def test_copies_continue_by_themselves(
+    n_series: int | None, again: Callable[[Stream], Stream], way: Way
+) -> None:
     model, rows = fitted("default"), later("default", 40, n_series or 1)
     with way():
         live = Stream(model, n_series)
@@ -767,7 +794,8 @@ def test_an_interval_method_beside_the_step_gives_what_it_gives_within(
     own = model.calibrator
     assert isinstance(own, ErrorScale)
     beside = replace(
-        model, calibrator=Beside(weights=own.weights, unit=own.unit, quantiles=own.quantiles, largest=own.largest)
+        model,
+        calibrator=Beside(weights=own.weights, unit=own.unit, quantiles=own.quantiles, largest=own.largest),
     )
     with way():
         live, other = Stream(model, n_series), Stream(beside, n_series)
@@ -781,7 +809,10 @@ def test_an_interval_method_beside_the_step_gives_what_it_gives_within(
                 other.rollback(here)
         if n_series is None:
             panel = panel_of(rows, model)
-            close(*(predict_intervals(one, panel, LEVELS, resume=False) for one in (model, beside)), 1e-9)
+            found, other_found = (
+                predict_intervals(one, panel, LEVELS, resume=False) for one in (model, beside)
+            )
+            close(found, other_found, 1e-9)
 
 
 def changed(live: Stream, field: str, value: Any) -> bytes:

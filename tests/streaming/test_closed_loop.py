@@ -94,7 +94,9 @@ def test_rows_gone_on_from_widen_the_range() -> None:
 
 @pytest.mark.parametrize("linear", [True, False])
 @pytest.mark.parametrize("scale", SCALES)
-def test_files_know_the_range_of_labels_and_models_without_it_guess_it(tmp_path: Path, linear: bool, scale: Any) -> None:
+def test_files_know_the_range_of_labels_and_models_without_it_guess_it(
+    tmp_path: Path, linear: bool, scale: Any
+) -> None:
     model = small(linear=linear, scale=scale).fit(X, Y)
     assert model.fitted_.labels_known == (Y.min(), Y.max())
     path = tmp_path / "m.varnn"

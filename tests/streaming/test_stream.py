@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cases import CASES, Case, random_panel, random_weights, with_a_field
+from tests.cases import CASES, Case, random_panel, random_weights
 from varnn import Panel, Stream, VARNNRegressor
 from varnn.errors import ConfigError, DataError, ModelFileError
 from varnn.model.fitted import Fitted
