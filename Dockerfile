@@ -30,7 +30,7 @@ RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
 # By number, so that Kubernetes can tell that it is not root.
 USER 10001:10001
 # What a step is quick by is compiled now, once, and not at every start of a container.
-RUN python -m varnn.estimator.warm_up
+RUN python -m varnn.step
 VOLUME /data
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
