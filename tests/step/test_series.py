@@ -45,6 +45,7 @@ from varnn.persistence import model_file
 from varnn.step import series
 from varnn.step.kernel import address_table
 from varnn.step.layout import CARRIED, Block
+from varnn.streaming.linked import LinkedStreams
 from varnn.streaming.stream import ReplayRow
 
 Way = Callable[[], Any]
@@ -388,6 +389,20 @@ def test_series_over_several_threads_give_the_same_bits(way: Way, monkeypatch: p
             same(one, other)
 
 
+def test_few_series_or_one_core_take_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(series, "ThreadPoolExecutor", None)  # asking for one fails
+    model, rows = fitted("RM"), later("RM", 2, 300)
+    with by_numpy():
+        step(Stream(model, 300), rows, 0)
+        monkeypatch.setattr(series, "_THREADED", 200)
+        monkeypatch.setattr(cores, "usable", lambda: 4)
+        monkeypatch.setenv("OMP_NUM_THREADS", "1")
+        step(Stream(model, 300), rows, 0)
+        monkeypatch.setenv("OMP_NUM_THREADS", "2")
+        with pytest.raises(TypeError):
+            step(Stream(model, 300), rows, 0)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_an_input_that_cannot_be_used_is_found_in_any_block(
     way: Way, monkeypatch: pytest.MonkeyPatch
@@ -427,6 +442,35 @@ def test_series_of_a_panel_do_not_see_each_other(way: Way) -> None:
                 continue
             part = predict_intervals(model, panel.between(first, last), LEVELS)
             same(part, [values[first:last] for values in whole])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("calendar", [None, ["day"]])
+def test_series_that_see_each_other_are_predicted_alike_in_a_batch_a_fleet_and_one_by_one(
+    calendar: Any, way: Way
+) -> None:
+    rows, names = rows_of(260, 3, timed=True, trouble=True), np.array(["a", "b", "c"])
+
+    def panel(first: int, last: int) -> Panel:
+        inputs = rows.x[first:last].swapaxes(0, 1).reshape(-1, 2)
+        labels, times = rows.y[first:last].T.ravel(), np.tile(rows.times[first:last], 3)
+        return Panel.from_arrays(inputs, labels, series=np.repeat(names, last - first), time=times)
+
+    details = Details(context="series", memory_size=3)
+    model = VARNNRegressor(**TINY, peers=True, calendar=calendar, details=details).fit(panel(0, 200)).fitted_
+    with way():
+        batch = predict(model, panel(200, 260), resume=False).reshape(3, 60)
+        fleet, linked = Stream(model, 3), LinkedStreams(model)
+        for name in names:
+            linked[name] = linked.begin()
+        for row in range(60):
+            x, y, time = (one[200 + row] for one in rows)
+            np.testing.assert_allclose(fleet.predict(x, time=time), batch[:, row], rtol=1e-4, atol=1e-4)
+            fleet.observe(y)
+            for place, name in enumerate(names):
+                found = linked[name].predict(x[place], time=time)
+                np.testing.assert_allclose(found, batch[place, row], rtol=1e-4, atol=1e-4)
+                linked[name].observe(y[place])
 
 
 def in_another_form(panel: Panel, form: str) -> Panel:

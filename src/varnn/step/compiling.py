@@ -18,7 +18,7 @@ import numba
 import numpy as np
 from numba import types
 from numba.core.typing.templates import AttributeTemplate
-from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
+from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, overload, register_model
 from numba.np.arrayobj import populate_array
 
 from varnn.step.kernel import DIMENSIONS, compiled, records, spellings
@@ -48,11 +48,46 @@ def dispatcher(function: Callable[..., Any], kind: str, *, cached: bool) -> Any:
     )
     copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
     if kind == "elementwise":
-        return numba.vectorize(copy)
+        return _elementwise(copy)
     if kind == "operation":
         return jitted(copy, exact=False, cached=cached, _nrt="dot" in function.__code__.co_names)
     # Code of kernels is shorter without counts of references, and they make no arrays.
     return jitted(copy, exact=True, cached=cached, _nrt=False, inline="always" if kind == "part" else "never")
+
+
+def _elementwise(function: Callable[..., Any]) -> Any:
+    """Return a function that computes another one for each number of its last argument.
+
+    numba can do the same (`numba.vectorize`), but then compiles everything twice, and longer loops.
+    """
+    number = numba.njit(inline="always", error_model="numpy")(function)
+
+    def loops(*arguments: Any) -> None:
+        raise NotImplementedError  # compiled code alone calls it
+
+    @overload(loops, strict=False, jit_options={"error_model": "numpy"})  # type: ignore[untyped-decorator]
+    def choose(*kinds: Any) -> Any:
+        axes = "ijkl"[: kinds[-1].ndim]
+        numbers = [_element(f"a{place}", kind, axes) for place, kind in enumerate(kinds[:-1])]
+        names = [f"a{place}" for place in range(len(numbers))]
+        lines = [f"def fill({', '.join(names)}, out):"]
+        lines += [f"{' ' * (axis + 1)}for {name} in range(out.shape[{axis}]):" for axis, name in enumerate(axes)]
+        lines += [f"{' ' * (len(axes) + 1)}out[{', '.join(axes)}] = number({', '.join(numbers)})"]
+        names_of_code: dict[str, Any] = {"number": number}
+        exec("\n".join(lines), names_of_code)
+        return names_of_code["fill"]
+
+    return loops
+
+
+def _element(name: str, kind: Any, axes: str) -> str:
+    """Return the code for one number of an operand; an axis of several may be of size 1."""
+    if not isinstance(kind, types.Array):
+        return name
+    own = axes[len(axes) - kind.ndim :]
+    if kind.ndim == 1:
+        return f"{name}[{own}]"
+    return f"{name}[{', '.join(f'min({axis}, {name}.shape[{place}] - 1)' for place, axis in enumerate(own))}]"
 
 
 def jitted(function: Callable[..., Any], *, exact: bool, cached: bool, **more: Any) -> Any:
@@ -60,6 +95,7 @@ def jitted(function: Callable[..., Any], *, exact: bool, cached: bool, **more: A
     options: dict[str, Any] = {
         "nogil": True,
         "error_model": "numpy",
+        "no_cfunc_wrapper": True,
         "fastmath": False if exact else {"reassoc", "contract", "nsz"},  # NaN and infinity keep their meaning
         **more,
     }

@@ -275,6 +275,9 @@ class SeriesStep:
 
     def snapshot(self) -> DoubleArray:
         """Return all that later rows depend on: the bytes of the state, as numbers of eight."""
+        width = len(self.model.input_offset)
+        for block in self.blocks:  # inputs of a row that was peeked at are not carried
+            block.state.seen[:, :, block.state.seen.shape[2] - width :] = 0
         return np.concatenate([block.carried for block in self.blocks]).view(np.float64)
 
     def restore(self, snapshot: DoubleArray) -> None:
