@@ -33,7 +33,7 @@ import numpy as np
 from varnn._types import DoubleArray
 from varnn.step.kernel import elementwise, part
 from varnn.step.layout import StepModel, StepState
-from varnn.step.operations import fade_and_add, mark_known, row_products, spread, standardize, whiten
+from varnn.step.operations import copy_stack, fade_and_add, row_products, standardize, whiten
 
 LEAK = 0.9998  # what was learned from a row fades over five thousand
 BOUND = 5.0  # errors beyond so many standard deviations count as so many
@@ -49,13 +49,13 @@ def correct(model: StepModel, state: StepState) -> None:
         standardize(
             state.regressors, model.center, model.deviation, MAX_DEVIATIONS, state.standard[0, :, :width]
         )
-    spread(state.hidden[:, :n_series], state.features[:, :, :hidden])
-    spread(state.standard, state.features[:, :, hidden:])
+    copy_stack(state.hidden[:, :n_series], state.features[:, :, :hidden])
+    copy_stack(state.standard, state.features[:, :, hidden:])
     whiten(state.features, model.own_whitening, state.own_white)
     whiten(state.standard, model.common_whitening, state.common_white)
-    spread(state.own_white, state.white[:members, :, :hidden])
-    spread(state.common_white[:1], state.white[:members, :, hidden:])
-    spread(state.common_white[1:], state.white[members:, :, hidden:])
+    copy_stack(state.own_white, state.white[:members, :, :hidden])
+    copy_stack(state.common_white[:1], state.white[:members, :, hidden:])
+    copy_stack(state.common_white[1:], state.white[members:, :, hidden:])
     row_products(state.changes, state.white, state.corrections)
 
 
@@ -67,26 +67,23 @@ def _factor(
     size: DoubleArray,
     step: DoubleArray,
     bound: DoubleArray,
-    known: DoubleArray,
 ) -> DoubleArray:
-    """Return s e / (1 + s z' z), given 1 / s; 0 if the target is missing."""
-    return np.minimum(np.maximum(target - output - correction, -bound), bound) * known / (step + size)
+    """Return s e / (1 + s z' z), given 1 / s."""
+    return np.minimum(np.maximum(target - output - correction, -bound), bound) / (step + size)
 
 
 @part
 def learn(model: StepModel, state: StepState) -> None:
     """Update the coefficients with the network's targets, in scaled units; a missing one teaches nothing."""
     steps, bounds = model.adaptation_steps, model.adaptation_bounds
-    mark_known(state.target, state.known, state.clean)
     row_products(state.white_rows, state.white, state.white_sizes)
     _factor(
-        state.clean,
+        state.target_clean,
         state.outputs_of_sets,
         state.corrections,
         state.white_sizes,
         steps,
         bounds,
-        state.known,
         state.factors,
     )
-    fade_and_add(state.changes, state.known, LEAK, state.factors, state.white)
+    fade_and_add(state.changes, state.target_known, LEAK, state.factors, state.white)

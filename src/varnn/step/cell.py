@@ -16,28 +16,29 @@ import numpy as np
 from varnn.step.kernel import part
 from varnn.step.layout import StepModel, StepState
 from varnn.step.operations import (
+    activate,
     are_marked,
     clear_beyond,
+    copy,
     copy_rows,
-    mark_known,
-    rectify,
+    copy_stack,
     row_products,
-    spread,
     stacked_products,
     transposed_product,
 )
 
 _SCALAR, _NONE = 1, 2  # places in `varnn.step.layout.RESIDUALS`
-_ZERO = np.float32(0)
 
 
 @part
 def advance_cell(model: StepModel, state: StepState) -> None:
     """Compute hidden layers and outputs of all members and windows from their memories and the inputs."""
     n_series, width = state.columns.shape
-    spread(state.column_stack, state.seen[:, :, state.seen.shape[2] - width :])
+    for window in range(model.windows):
+        first, last = window * n_series, (window + 1) * n_series
+        copy_stack(state.column_stack, state.seen[:, first:last, state.seen.shape[2] - width :])
     stacked_products(state.seen, model.to_hidden, state.hidden)
-    rectify(state.hidden)
+    activate(state.hidden, 0)
     row_products(state.hidden_rows, model.readout, state.output_rows)
     np.add(state.outputs, model.readout_bias, state.outputs)
     members = len(model.readout)
@@ -54,35 +55,31 @@ def remember(model: StepModel, state: StepState) -> None:
     activation = state.seen[:, :, 1 + state.news.shape[2] : end]
     news = state.news
     if model.residual != _NONE:
-        mark_known(state.target, state.known, state.target_single)
+        copy(state.target_clean, state.target_single)
         for window in range(model.windows):
             first, last = window * n_series, (window + 1) * n_series
             np.subtract(state.target_single, state.outputs[:, first:last], state.told[:, first:last, 0])
         if model.residual == _SCALAR:
-            spread(state.told, news)
+            copy_stack(state.told, news)
         else:
             if state.told.shape[2] > 2:
-                spread(memory, state.told[:, :, 2:])
+                copy_stack(memory, state.told[:, :, 2:])
             stacked_products(state.told, model.to_memory, news)
-            if model.tanh:
-                np.tanh(news, news)
-            else:
-                rectify(news)
-        if not are_marked(state.known):
+            activate(news, model.tanh)
+        if not are_marked(state.target_known):
             for series in range(n_series):
-                if state.known[series] == 0:
+                if state.target_known[series] == 0:
                     for row in range(series, rows, n_series):
                         copy_rows(memory[:, row], news[:, row])
     if model.carried:
-        spread(news, memory)
+        copy_stack(news, memory)
         if activation.shape[2] > 0:  # which needs no label
-            spread(state.hidden, activation)
-        clear_beyond(state.seen, 1, end, model.state_limit)
+            copy_stack(state.hidden, activation)
+        clear_beyond(state.seen[:, :, 1:end], model.state_limit)
     else:  # every window grows older by a row; the newest begins with nothing
         older = rows - n_series
         if older > 0:
-            spread(news[:, n_series:], memory[:, :older])
+            copy_stack(news[:, n_series:], memory[:, :older])
             if activation.shape[2] > 0:
-                spread(state.hidden[:, n_series:], activation[:, :older])
-        newest = state.seen[:, older:, 1:end]
-        np.multiply(newest, _ZERO, newest)
+                copy_stack(state.hidden[:, n_series:], activation[:, :older])
+        clear_beyond(state.seen[:, older:, 1:end], -1.0)

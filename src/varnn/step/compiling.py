@@ -71,7 +71,9 @@ def _elementwise(function: Callable[..., Any]) -> Any:
         numbers = [_element(f"a{place}", kind, axes) for place, kind in enumerate(kinds[:-1])]
         names = [f"a{place}" for place in range(len(numbers))]
         lines = [f"def fill({', '.join(names)}, out):"]
-        lines += [f"{' ' * (axis + 1)}for {name} in range(out.shape[{axis}]):" for axis, name in enumerate(axes)]
+        lines += [
+            f"{' ' * (axis + 1)}for {name} in range(out.shape[{axis}]):" for axis, name in enumerate(axes)
+        ]
         lines += [f"{' ' * (len(axes) + 1)}out[{', '.join(axes)}] = number({', '.join(numbers)})"]
         names_of_code: dict[str, Any] = {"number": number}
         exec("\n".join(lines), names_of_code)

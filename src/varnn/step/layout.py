@@ -172,6 +172,8 @@ class StepState(NamedTuple):
     residual: Vector  # (n,): label less the linear prediction
     target: Vector  # (n,): of the network, in scaled units
     errors: Vector  # (n,): of predictions
+    target_known: Vector  # (n,): 1 if the target is known, 0 if it is missing
+    target_clean: Vector  # (n,): the target, 0 if it is missing
     known: Vector  # (n,): 1 if what is learned from is known, 0 if it is missing
     clean: Vector  # (n,): what is learned from, 0 if it is missing
     regrets: Matrix  # (n, X)
@@ -180,7 +182,7 @@ class StepState(NamedTuple):
     updated_scores: Matrix  # (n, X J)
     hidden: Cube32  # (E, A n, K)
     outputs: Matrix32  # (E, A n)
-    target_single: Vector32  # (n,): the target, 0 if it is missing
+    target_single: Vector32  # (n,): the same in single precision
     told: Cube32  # (E, A n, 2 or 2 + M): [error 1 h]
     news: Cube32  # (E, A n, M)
     # The same numbers in other shapes

@@ -21,17 +21,23 @@ def larger(left: DoubleArray, right: DoubleArray) -> DoubleArray:
     return np.maximum(left, right)
 
 
-def rectify(stack: FloatArray) -> None:
-    """Replace negative numbers of a stack (E, n, k) by zero."""
-    np.maximum(stack, _ZERO, out=stack)
+def activate(stack: FloatArray, tanh: int) -> None:
+    """Apply a hyperbolic tangent to a stack (E, n, k), or replace its negative numbers by zero."""
+    if tanh:
+        np.tanh(stack, out=stack)
+    else:
+        np.maximum(stack, _ZERO, out=stack)
 
 
-@compiled_form_of(rectify)
-def _rectify(stack: FloatArray) -> None:
+@compiled_form_of(activate)
+def _activate(stack: FloatArray, tanh: int) -> None:
     for member in range(stack.shape[0]):
         for row in range(stack.shape[1]):
             for column in range(stack.shape[2]):
-                if stack[member, row, column] < 0:  # missing numbers stay
+                number = stack[member, row, column]
+                if tanh:
+                    stack[member, row, column] = np.tanh(number)
+                elif number < 0:  # missing numbers stay
                     stack[member, row, column] = 0
 
 
@@ -74,24 +80,18 @@ def _copy_marked_rows(marks: DoubleArray, source: DoubleArray, target: DoubleArr
                 target[row, column] = source[row, column]
 
 
-def spread(source: FloatArray, target: FloatArray) -> None:
-    """Copy each of E matrices (E, n, k), or one for all (1, n, k), to a stack (E, A n, k), A times each."""
-    members, rows, width = target.shape
-    n_rows = source.shape[1]
-    if n_rows == rows:
-        target[:] = source
-    elif n_rows:
-        target.reshape(members, rows // n_rows, n_rows, width)[:] = source[:, None]
+def copy_stack(source: FloatArray, target: FloatArray) -> None:
+    """Copy each of E matrices, or one for all: (E or 1, n, k) -> (E, n, k)."""
+    target[:] = source
 
 
-@compiled_form_of(spread)
-def _spread(source: FloatArray, target: FloatArray) -> None:
-    n_rows = source.shape[1]
+@compiled_form_of(copy_stack)
+def _copy_stack(source: FloatArray, target: FloatArray) -> None:
     for member in range(target.shape[0]):
         rows = source[member if source.shape[0] > 1 else 0]
         for row in range(target.shape[1]):
             for column in range(target.shape[2]):
-                target[member, row, column] = rows[row % n_rows, column]
+                target[member, row, column] = rows[row, column]
 
 
 def shift_right(rows: DoubleArray, by: int) -> None:
@@ -232,22 +232,21 @@ def _shrink_rows(rows: DoubleArray, limit: float) -> None:
             rows[row, column] = number if abs(number) < np.inf else 0.0
 
 
-def clear_beyond(stack: FloatArray, first: int, last: int, limit: float) -> None:
-    """Zero the columns from first to last of each row (E, n, :) in which one is beyond a limit or missing."""
-    part = stack[:, :, first:last]
-    if part.shape[2] and not np.abs(part).max() <= limit:
-        part[~(np.abs(part).max(axis=2) <= limit)] = 0
+def clear_beyond(stack: FloatArray, limit: float) -> None:
+    """Zero each row of a stack (E, n, k) in which a number is beyond a limit or missing."""
+    if stack.size and not np.abs(stack).max() <= limit:
+        stack[~(np.abs(stack).max(axis=2) <= limit)] = 0
 
 
 @compiled_form_of(clear_beyond)
-def _clear_beyond(stack: FloatArray, first: int, last: int, limit: float) -> None:
+def _clear_beyond(stack: FloatArray, limit: float) -> None:
     for member in range(stack.shape[0]):
         for row in range(stack.shape[1]):
             beyond = 0
-            for column in range(first, last):
+            for column in range(stack.shape[2]):
                 beyond += not abs(stack[member, row, column]) <= limit
             if beyond:
-                for column in range(first, last):
+                for column in range(stack.shape[2]):
                     stack[member, row, column] = 0
 
 
@@ -369,8 +368,12 @@ def fade_and_add(
 
     Shapes are (E, R, n, S), (n,), (E, R, n) and (E, n, S).
     """
-    np.multiply(rows, (1.0 - (1.0 - leak) * known)[:, None], out=rows)
-    np.add(rows, factors[..., None] * news[:, None], out=rows)
+    if np.count_nonzero(known) == len(known):
+        rows *= leak
+    else:
+        factors = factors * known
+        rows *= np.where(known, leak, 1.0)[:, None]
+    rows += factors[..., None] * news[:, None]
 
 
 @compiled_form_of(fade_and_add)

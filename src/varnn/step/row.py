@@ -24,7 +24,7 @@ from varnn.step.kernel import part
 from varnn.step.label_filter import filter_labels, move_towards_pending
 from varnn.step.layout import StepModel, StepState
 from varnn.step.linear import add_linear_columns, observe_linear, predict_linear
-from varnn.step.operations import copy, copy_rows, drop_beyond, larger, standardize
+from varnn.step.operations import copy, copy_rows, drop_beyond, larger, mark_known, standardize
 
 
 @part
@@ -91,6 +91,7 @@ def observe_row(model: StepModel, state: StepState, labels: DoubleArray, teach: 
         observe_linear(model, state)
         drop_beyond(state.target, model.largest_change)
     scale_target(state.target, model.target_offset, model.target_scale, state.target)
+    mark_known(state.target, state.target_known, state.target_clean)
     if len(model.readout) > 0:
         if teach and len(model.prior) > 0:
             learn(model, state)
