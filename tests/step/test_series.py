@@ -887,7 +887,8 @@ def changed(live: Stream, field: str, value: Any) -> bytes:
     tensors, header = model_file.from_bytes(live.snapshot(), "the snapshot")
     other = series.SeriesStep(live.model.step, live.n_series or 1)
     other.restore(tensors["step"])
-    getattr(other.blocks[0].state, field).flat[-1] = value
+    place = 1 if field == "seen" else -1  # inputs, which come last in it, are not carried
+    getattr(other.blocks[0].state, field).flat[place] = value
     return model_file.to_bytes({**tensors, "step": other.snapshot()}, header)
 
 
