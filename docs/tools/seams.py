@@ -183,7 +183,7 @@ ADDITIONS = [
             "model/intervals/split_conformal.py": '"""Split conformal prediction (Vovk et al., 2005)."""\n\n'
             "from dataclasses import dataclass\n\nimport numpy as np\n\n"
             "from varnn.model.intervals.calibrator import Calibrator, Tracker\n"
-            "from varnn.model.intervals.levels import TAUS, quantile_bounds\n\n\n"
+            "from varnn.step.intervals import TAUS, level_weights\n\n\n"
             "@dataclass(frozen=True, eq=False, kw_only=True)\nclass SplitConformal(Calibrator):\n"
             "    quantiles: np.ndarray\n\n    @classmethod\n    def fit(cls, validation, training=None):\n"
             "        return cls(quantiles=np.nanquantile(validation.errors, TAUS, axis=0).T)\n\n"
@@ -192,7 +192,9 @@ ADDITIONS = [
             "class Unmoved(Tracker):\n"
             "    def __init__(self, quantiles):\n        self.quantiles = quantiles\n\n"
             "    def expect(self, features): ...\n\n    def observe(self, errors): ...\n\n"
-            "    def bounds(self, levels):\n        return quantile_bounds(self.quantiles, levels)\n\n"
+            "    def bounds(self, levels):\n"
+            "        reach = self.quantiles @ level_weights(tuple(levels.tolist()))\n"
+            "        return reach[..., : len(levels)], reach[..., len(levels) :]\n\n"
             "    def state(self):\n        return np.empty((len(self.quantiles), 0))\n\n"
             "    def restore(self, state): ...\n"
         },

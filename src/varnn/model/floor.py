@@ -8,8 +8,8 @@ import numpy as np
 
 from varnn._types import BoolArray, DoubleArray, FloatArray
 from varnn.data.panel import Panel
+from varnn.step.floor import find_floor
 
-_ZERO = np.array(0.0)  # quicker to compare with than a number
 _SKEWED = 3.0  # times as far from the median to the largest label as to the smallest
 
 
@@ -39,8 +39,9 @@ def floored(values: DoubleArray, free: BoolArray) -> DoubleArray:
     >>> floored(np.array([-1.0, -2.0, 3.0]), np.array([False, True, False])).tolist()
     [0.0, -2.0, 3.0]
     """
-    stopped = np.maximum(values, _ZERO)
-    return np.where(free, values, stopped) if np.count_nonzero(free) else stopped
+    floor = np.empty(np.shape(free))
+    find_floor(np.asarray(free, np.float64), floor)
+    return np.maximum(values, floor)
 
 
 def lifted_at_end(panel: Panel) -> BoolArray:
