@@ -233,13 +233,34 @@ ADDITIONS = [
                     '        kinds = {"relu": _relu, "tanh": _tanh, "hard": lambda one: one.clip(-1, 1)}\n'
                     "        h = kinds[architecture.memory_activation](z)\n",
                 ),
-            ]
+            ],
+            "step/operations.py": [
+                ('ACTIVATIONS = ("relu", "tanh")\n', 'ACTIVATIONS = ("relu", "tanh", "hard")\n'),
+                ("_RELU, _TANH = range", "_RELU, _TANH, _HARD = range"),
+                (
+                    "        np.tanh(stack, out=stack)\n",
+                    "        np.tanh(stack, out=stack)\n    elif activation == _HARD:\n"
+                    "        np.clip(stack, -1, 1, out=stack)\n",
+                ),
+                (
+                    "                    stack[member, row, column] = np.tanh(number)\n",
+                    "                    stack[member, row, column] = np.tanh(number)\n"
+                    "                elif activation == _HARD:\n"
+                    "                    stack[member, row, column] = min(max(number, -1), 1)\n",
+                ),
+            ],
         },
         program=_PANEL
         + "from varnn.errors import ConfigError\n"
         + "def hard(**more):\n"
         + "    return VARNNRegressor.paper('RM', memory_activation='hard', epochs=1, hidden_size=4, **more)\n"
-        + "assert np.isfinite(hard().fit(panel).predict(panel)).all()\n"
+        + "model = hard().fit(panel)\n"
+        + "cell, weights = model.fitted_.architecture, model.fitted_.weights\n"
+        + "from varnn.network.scoring import score\n"
+        + "rows = model.fitted_.prepared(panel).panel\n"
+        + "told = score(cell, weights, rows.inputs, rows.target, rows.first_rows, model.fitted_.window)\n"
+        + "found = model.fitted_.pipeline.scaling.restore(told.predictions[0])\n"
+        + "assert np.allclose(model.predict(panel), found, atol=1e-5), 'the step is not the cell'\n"
         + "try:\n    hard(engine='fused').fit(panel)\nexcept ConfigError as error:\n    print(error)\n"
         + "else:\n    raise SystemExit('an engine computed what it does not know')",
     ),

@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varnn.network.handled import ANY, HandledCells
 from varnn.step.layout import FILLS, RECENT_SIZES, RESIDUALS, SIGNALS, StepModel
 from varnn.step.linear import SEASONAL
+from varnn.step.operations import ACTIVATIONS
 
 if TYPE_CHECKING:  # they use this module
     from varnn.model.experts import Experts
@@ -15,6 +17,20 @@ if TYPE_CHECKING:  # they use this module
     from varnn.model.pipeline import FeaturePipeline
 
 _EMPTY = np.empty(0)
+
+# A cell with anything else is rejected: `varnn.step.cell` is an implementation of its own, not the cell's.
+_CELLS = HandledCells(
+    {
+        "n_inputs": ANY,
+        "hidden_size": ANY,
+        "memory_size": ANY,
+        "accumulate": (False, True),
+        "activation_memory": (False, True),
+        "residual": RESIDUALS,
+        "memory_activation": ACTIVATIONS,
+        "horizon": ANY,  # read from the hidden layer by those who forecast
+    }
+)
 
 
 def step_model(model: "Fitted") -> StepModel:
@@ -130,7 +146,8 @@ def _regressor_range(linear: "LinearPart") -> tuple[Any, Any]:
 def _no_cell(columns: int) -> dict[str, Any]:
     """No members: rows are prepared for a network, and predicted by the linear part alone."""
     return {
-        "windows": 1, "carried": 1, "residual": RESIDUALS.index("none"), "tanh": 0, "state_limit": np.inf,
+        "windows": 1, "carried": 1, "residual": RESIDUALS.index("none"), "activation": 0,
+        "state_limit": np.inf,
         "to_hidden": np.empty((0, 1 + columns, 0), np.float32), "readout": np.empty((0, 1, 0), np.float32),
         "readout_bias": np.empty((0, 1), np.float32), "to_memory": np.empty((0, 0, 0), np.float32),
         "shrinkage": 0.0,
@@ -161,6 +178,7 @@ def _of_pipeline(pipeline: "FeaturePipeline", n_inputs: int) -> dict[str, Any]:
 def _of_cell(model: "Fitted") -> dict[str, Any]:
     """The network's matrices, put together for stepping."""
     cell, weights = model.architecture, model.weights
+    _CELLS.check(cell, by="the step of a prediction")
     inputs, state = np.split(weights.fusion, [cell.n_inputs], axis=1)
     to_memory = np.empty((model.n_members, 0, cell.memory_size), np.float32)
     if cell.residual == "projected":
@@ -172,7 +190,7 @@ def _of_cell(model: "Fitted") -> dict[str, Any]:
         "windows": 1 if model.carried else model.window,
         "carried": int(model.carried),
         "residual": RESIDUALS.index(cell.residual),
-        "tanh": int(cell.memory_activation == "tanh"),
+        "activation": ACTIVATIONS.index(cell.memory_activation),
         "state_limit": float(model.state_limit),
         "to_hidden": _singles(np.concatenate([weights.fusion_bias, state, inputs], axis=1)),
         "readout": _singles(weights.readout[..., 0][:, None]),

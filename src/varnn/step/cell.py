@@ -27,6 +27,7 @@ from varnn.step.operations import (
     transposed_product,
 )
 
+_RELU = 0  # place in `varnn.step.operations.ACTIVATIONS`
 _SCALAR, _NONE = 1, 2  # places in `varnn.step.layout.RESIDUALS`
 
 
@@ -38,7 +39,7 @@ def advance_cell(model: StepModel, state: StepState) -> None:
         first, last = window * n_series, (window + 1) * n_series
         copy_stack(state.column_stack, state.seen[:, first:last, state.seen.shape[2] - width :])
     stacked_products(state.seen, model.to_hidden, state.hidden)
-    activate(state.hidden, 0)
+    activate(state.hidden, _RELU)
     row_products(state.hidden_rows, model.readout, state.output_rows)
     np.add(state.outputs, model.readout_bias, state.outputs)
     members = len(model.readout)
@@ -65,7 +66,7 @@ def remember(model: StepModel, state: StepState) -> None:
             if state.told.shape[2] > 2:
                 copy_stack(memory, state.told[:, :, 2:])
             stacked_products(state.told, model.to_memory, news)
-            activate(news, model.tanh)
+            activate(news, model.activation)
         if not are_marked(state.target_known):
             for series in range(n_series):
                 if state.target_known[series] == 0:

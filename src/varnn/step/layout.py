@@ -81,7 +81,7 @@ class StepModel(NamedTuple):
     windows: int  # A: under way; 1 if the state is carried
     carried: int  # whether one state is carried through the series
     residual: int  # place in RESIDUALS
-    tanh: int
+    activation: int  # of the memory: place in `varnn.step.operations.ACTIVATIONS`
     state_limit: float
     to_hidden: Cube32  # (E, 1 + M + U + P, K): from [1 h u x]
     readout: Cube32  # (E, 1, K)

@@ -12,6 +12,8 @@ import numpy as np
 from varnn._types import DoubleArray, FloatArray, IntArray
 from varnn.step.kernel import compiled_form_of, elementwise
 
+ACTIVATIONS = ("relu", "tanh")
+_RELU, _TANH = range(len(ACTIVATIONS))
 _ZERO = np.float32(0)
 
 
@@ -21,21 +23,21 @@ def larger(left: DoubleArray, right: DoubleArray) -> DoubleArray:
     return np.maximum(left, right)
 
 
-def activate(stack: FloatArray, tanh: int) -> None:
-    """Apply a hyperbolic tangent to a stack (E, n, k), or replace its negative numbers by zero."""
-    if tanh:
+def activate(stack: FloatArray, activation: int) -> None:
+    """Apply one of `ACTIVATIONS`, by its place there, to a stack (E, n, k)."""
+    if activation == _TANH:
         np.tanh(stack, out=stack)
     else:
         np.maximum(stack, _ZERO, out=stack)
 
 
 @compiled_form_of(activate)
-def _activate(stack: FloatArray, tanh: int) -> None:
+def _activate(stack: FloatArray, activation: int) -> None:
     for member in range(stack.shape[0]):
         for row in range(stack.shape[1]):
             for column in range(stack.shape[2]):
                 number = stack[member, row, column]
-                if tanh:
+                if activation == _TANH:
                     stack[member, row, column] = np.tanh(number)
                 elif number < 0:  # missing numbers stay
                     stack[member, row, column] = 0

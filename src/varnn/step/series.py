@@ -209,8 +209,8 @@ class SeriesStep:
         """Predict the rows with inputs ``x`` and ``extra``; return False if an input cannot be used."""
         self._open = self._asked.get(levels) or self._ask(levels)
         if self._alone:
-            return self._run(*self._open.predict[0]) > 0
-        return min(self._on_all(self._open.predict)) > 0
+            return bool(self._run(*self._open.predict[0]))
+        return all(self._on_all(self._open.predict))
 
     def observe(self, *, teach: bool = True) -> None:
         """Observe ``labels`` of the rows predicted last; without ``teach`` they are only looked back on."""
