@@ -11,8 +11,8 @@ TOLERANCE = {"plain": 1e-9, "compiled": 1e-6}
 
 # The network computes in single precision, so sums in another order differ by up to 1e-6. Plain code sums in
 # the order of the record in a stream of a model that carries its state. It does not where the recorded code
-# went another way: batches (now bit-equal to streams, which they were not), fleets, closed loops, and windows,
-# whose inputs were projected apart from their memory.
+# went another way: batches (now bit-equal to streams, which they were not), fleets, closed loops, and
+# windows, whose inputs were projected apart from their memory.
 REORDERED_WAYS = {"batch", "resumed", "fleet", "closed loop"}
 REORDERED_KINDS = {"windows", "RM", "ARM+AM"}
 
