@@ -15,6 +15,7 @@ from varnn.step.kernel import compiled_form_of, elementwise
 ACTIVATIONS = ("relu", "tanh")
 _RELU, _TANH = range(len(ACTIVATIONS))
 _ZERO = np.float32(0)
+_SMALL = 1e-200  # times any number: its square is finite
 
 
 @elementwise
@@ -110,9 +111,10 @@ def _shift_right(rows: DoubleArray, by: int) -> None:
 
 def mark_known(values: DoubleArray, known: DoubleArray, clean: FloatArray) -> None:
     """Mark the values (n,) that are not missing with 1, and others with 0; copy them, 0 if missing."""
-    np.equal(values, values, out=known)
+    known.fill(1.0)
     clean[:] = values
-    if np.count_nonzero(known) < len(known):
+    if not np.dot(values, values) >= 0:  # a missing one makes the sum missing
+        known[values != values] = 0
         clean[known == 0] = 0
 
 
@@ -166,8 +168,10 @@ def _are_marked(marks: DoubleArray) -> bool:
 
 def are_within(rows: DoubleArray, limit: float) -> bool:
     """Tell whether no number of a matrix is larger in size than a limit, or missing."""
-    flat = rows.ravel()
-    return bool(np.dot(flat, flat) <= limit * limit or np.abs(flat).max(initial=0.0) <= limit)
+    flat = rows.ravel() * _SMALL
+    return bool(
+        np.dot(flat, flat) <= (limit * _SMALL) ** 2 or np.abs(flat).max(initial=0.0) <= limit * _SMALL
+    )
 
 
 @compiled_form_of(are_within)
@@ -196,12 +200,10 @@ def standardize(
     rows: DoubleArray, offset: DoubleArray, scale: DoubleArray, limit: float, out: DoubleArray
 ) -> None:
     """Subtract an offset from each column of a matrix, divide by a scale, and clip to a limit either way."""
-    scaled = (rows - offset) / scale
-    flat = scaled.ravel()
-    if not np.dot(flat, flat) <= limit * limit:  # the sum of squares shows that none is beyond the limit
-        np.maximum(scaled, -limit, out=scaled)
-        np.minimum(scaled, limit, out=scaled)
-    out[:] = scaled
+    np.subtract(rows, offset, out=out)
+    np.divide(out, scale, out=out)
+    np.maximum(out, -limit, out=out)
+    np.minimum(out, limit, out=out)
 
 
 @compiled_form_of(standardize)

@@ -18,7 +18,7 @@ from varnn.step.series import SeriesStep
 _LARGE = 1e120  # of what labels up to 1e100 leave behind
 _LARGEST = {"seen": 1e20, "mean_square": 1e205}  # of what labels however large leave: squares of errors, too
 _MAYBE_MISSING = {"accepted", "pending", "linear_residual"}
-_COUNTS = ("rows", "waited", "waiting", "n_rejected", "raised_bound", "n_shifts", "n_glitches")
+_COUNTS = ("rows", "waited", "waiting", "n_rejected", "n_shifts", "n_glitches")
 _COUNT = whole(0, 1 << 53)
 _SNAPSHOT: dict[str, Rule] = {
     "steps": _COUNT,
@@ -175,8 +175,8 @@ def check_step(step: SeriesStep, what: str) -> None:
             or (state.inflation < 0).any()
         ):
             checks.fail("its quantiles do not rise, or sizes are negative")
-        if not (state.mean_square > 0).all():
-            checks.fail("its mean square is not positive")
+        if not (state.mean_square > 0).all() or (state.raised_bound < 0).any():
+            checks.fail("its mean square or raised bound is not positive")
 
 
 def check_group(tensors: Tensors, header: Facts, what: str) -> None:

@@ -93,6 +93,16 @@ class LinkedStream(Stream):
             raise ConfigError("peers=True needs linear=True. Fit the model again.")
         return linear.largest_change
 
+    def _states(self) -> dict[str, npt.NDArray[Any]]:
+        return {**super()._states(), "others": np.array(self.others, np.float64)}
+
+    def _continue_from(
+        self, tensors: Mapping[str, npt.NDArray[Any]], header: Mapping[str, Any], what: str
+    ) -> None:
+        last, change, known, innovation = tensors["others"].tolist()
+        self.others = Others(last, change, known > 0, innovation)  # before the open row is predicted again
+        super()._continue_from(tensors, header, what)
+
     def _peer_inputs(self) -> DoubleArray:
         """Compute what it sees of the others, taken as one: (1, 3)."""
         own, others = self._step.field("last_label").item(0), self.others
