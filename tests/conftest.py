@@ -13,9 +13,6 @@ from varnn.cli.app import main
 
 Reproduce = Callable[..., tuple[int, str, str]]
 
-# A first fit compiles, in a process beside it, what later ones find: a third process would be one too many.
-os.environ["VARNN_WARM_UP"] = "0"
-
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so would all that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -43,7 +43,7 @@ class Process:
                 stdout=2,  # standard output is for results: what functions print is none
                 pass_fds=(given, common),
                 start_new_session=True,  # Ctrl-C is for the process that gave the jobs
-                env={**os.environ, **ONE_THREAD, "VARNN_WARM_UP": "0"},
+                env={**os.environ, **ONE_THREAD},
             )
             self.connection = Connection(ours.detach())
         self.job: int | None = None

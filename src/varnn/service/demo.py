@@ -226,7 +226,6 @@ def run_demo(
     browser : bool, default=True
         Whether to open the page, where there is a screen.
     """
-    os.environ.setdefault("VARNN_WARM_UP", "0")  # the service compiles what it needs, and would wait for more
     folder.mkdir(parents=True, exist_ok=True)
     model = folder / "demo.varnn"
     if not model.exists():
