@@ -13,7 +13,7 @@ from varnn._types import DoubleArray
 from varnn.data.chunks import chunks
 from varnn.data.preparation import Scaling
 from varnn.model import _linear_fit, pipeline, prediction
-from varnn.model._linear_fit import fit_linear
+from varnn.model._linear_fit import fit_linear, linear_predictions
 from varnn.model.fitted import Fitted
 from varnn.model.intervals import Interval
 from varnn.model.linear import last_labels, within
@@ -54,7 +54,7 @@ def prepared_at_once(one: FeaturePipeline, panel: Panel) -> Prepared:
     filled = one._filled(one.plausible(panel))
     if one.linear is None:
         return Prepared(one.scaling.apply(filled), np.zeros(len(panel)))
-    predictions = one.linear.predict(filled)
+    predictions = linear_predictions(one.linear, filled)
     last, _, _ = last_labels(filled, one.linear.mean)
     target = within(filled.target - predictions, one.linear.largest_change)
     inputs = [filled.inputs, last, predictions - last]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from varnn.data.panel import Panel
 from varnn.model import _linear_fit
-from varnn.model._linear_fit import fit_linear
+from varnn.model._linear_fit import fit_linear, linear_predictions
 from varnn.model.pipeline import FeaturePipeline
 from varnn.model.runtime import linear_model
 from varnn.step.series import SeriesStep
@@ -31,7 +31,7 @@ def test_without_ridge_it_is_least_squares() -> None:
     rows = slice(30, None)
     design = np.column_stack([lags, x, np.ones(len(panel))])[rows]
     best = design @ np.linalg.lstsq(design, panel.target[rows], rcond=None)[0]
-    ours = part.predict(panel)[rows]
+    ours = linear_predictions(part, panel)[rows]
     assert np.mean((ours - panel.target[rows]) ** 2) == pytest.approx(
         np.mean((best - panel.target[rows]) ** 2), rel=2e-4
     )
@@ -41,7 +41,7 @@ def test_without_ridge_it_is_least_squares() -> None:
 def test_a_level_far_from_zero_costs_no_digits() -> None:
     panel = stream_panel(2000, 1, seed=2)
     far = Panel.from_arrays(panel.inputs + 1e7, panel.target + 1e8)
-    near_anchors, far_anchors = (fit_linear(one, one).predict(one) for one in (panel, far))
+    near_anchors, far_anchors = (linear_predictions(fit_linear(one, one), one) for one in (panel, far))
     np.testing.assert_allclose(far_anchors - 1e8, near_anchors, atol=1e-4)
 
 
@@ -49,7 +49,7 @@ def test_a_random_walk_is_left_at_persistence() -> None:
     walk = np.cumsum(np.random.default_rng(3).normal(size=6000))
     part = fit_linear(Panel.from_arrays(None, walk[:4000]), Panel.from_arrays(None, walk[4000:5000]))
     later = Panel.from_arrays(None, walk[5000:] + 1e4)  # far outside the range of training
-    error = np.mean((part.predict(later) - later.target)[1:] ** 2)
+    error = np.mean((linear_predictions(part, later) - later.target)[1:] ** 2)
     assert error < 1.05 * np.mean(np.diff(later.target) ** 2)
 
 
@@ -59,8 +59,8 @@ def test_no_anchor_sees_its_own_label_or_later_ones() -> None:
     changed = panel.target.copy()
     changed[50:] += 10
     other = Panel.from_arrays(panel.inputs, changed, series=np.sort(np.arange(200) % 2))
-    np.testing.assert_array_equal(part.predict(panel)[:51], part.predict(other)[:51])
-    assert not np.allclose(part.predict(panel)[51:100], part.predict(other)[51:100])
+    np.testing.assert_array_equal(linear_predictions(part, panel)[:51], linear_predictions(part, other)[:51])
+    assert not np.allclose(linear_predictions(part, panel)[51:100], linear_predictions(part, other)[51:100])
 
 
 @settings(deadline=None, max_examples=25)
@@ -89,25 +89,25 @@ def test_series_in_step_give_what_the_batch_gives(
         restored = SeriesStep(model, series)
         restored.restore(live.snapshot())
         live = restored
-    np.testing.assert_allclose(found.T.ravel(), part.predict(panel), rtol=1e-9)
+    np.testing.assert_allclose(found.T.ravel(), linear_predictions(part, panel), rtol=1e-9)
 
 
 def test_a_pipeline_leaves_the_rest_to_the_network_and_names_what_it_adds() -> None:
     panel = stream_panel(100, 1, seed=5, missing=0.2)
     pipeline = FeaturePipeline.fit(panel, None, scale="standard", fill="forward", linear=True)
-    rest, linear_predictions = pipeline(panel)
+    rest, predictions = pipeline(panel)
     scaling = pipeline.scaling
-    np.testing.assert_allclose(scaling.restore(rest.target) + linear_predictions, panel.target, rtol=1e-6)
+    np.testing.assert_allclose(scaling.restore(rest.target) + predictions, panel.target, rtol=1e-6)
     assert rest.input_names == ("x0", "last label", "linear step")
     inputs = rest.inputs * scaling.input_scale + scaling.input_offset
-    np.testing.assert_allclose(inputs[:, 1] + inputs[:, 2], linear_predictions, rtol=1e-5)
+    np.testing.assert_allclose(inputs[:, 1] + inputs[:, 2], predictions, rtol=1e-5)
     assert pipeline.linear is not None
-    np.testing.assert_array_equal(linear_predictions, pipeline.linear.predict(panel))
+    np.testing.assert_array_equal(predictions, linear_predictions(pipeline.linear, panel))
 
 
 def test_constant_columns_and_a_constant_target_are_harmless() -> None:
     panel = Panel.from_arrays(np.ones((50, 2)), np.full(50, 3.0))
-    np.testing.assert_allclose(fit_linear(panel, panel).predict(panel), 3.0)
+    np.testing.assert_allclose(linear_predictions(fit_linear(panel, panel), panel), 3.0)
 
 
 def test_few_validation_rows_prefer_the_simpler_form(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,7 +134,7 @@ def test_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     task = Task(CELL, *rows(), window=4)
     assert type(make_engine("auto", task)) is FusedEngine
-    with pytest.raises(MissingExtraError, match=r"\[fast\]"):
+    with pytest.raises(MissingExtraError, match=r"\[train\]"):
         make_engine("compiled", task)
 
 

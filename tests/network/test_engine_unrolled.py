@@ -78,7 +78,7 @@ def test_refusing_says_all_that_is_not_handled() -> None:
 def test_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     assert type(make_engine("auto", default().task)) is FusedEngine
-    with pytest.raises(MissingExtraError, match=r"\[fast\]"):
+    with pytest.raises(MissingExtraError, match=r"\[train\]"):
         make_engine("unrolled", default().task)
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from varnn.step.kernel import SWITCH, compiled, compiled_form_of, kernel, numba_available, use_compiled
+from varnn.step.compiling import compiled
+from varnn.step.kernel import SWITCH, compiled_form_of, kernel, numba_available, use_compiled
 
 needs_numba = pytest.mark.skipif(not numba_available(), reason="needs numba")
 
@@ -222,7 +223,7 @@ def test_a_disk_that_fills_up_while_code_is_written_means_compiling_in_memory(
             raise OSError(errno.ENOSPC, "No space left on device")
 
     in_memory = object()
-    monkeypatch.setattr("varnn.step.kernel._dispatchers", {})
+    monkeypatch.setattr("varnn.step.compiling._dispatchers", {})
     monkeypatch.setattr(series, "_compile", compile_)
     monkeypatch.setattr(compiling, "announce", lambda *_: None)
     monkeypatch.setattr(compiling, "dispatcher", lambda *_, cached: None if cached else in_memory)

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pytest
 
 from varnn.step import operations
-from varnn.step.kernel import compiled, spellings
+from varnn.step.compiling import compiled
+from varnn.step.kernel import spellings
 
 pytest.importorskip("numba")
 

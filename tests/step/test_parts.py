@@ -14,9 +14,10 @@ from varnn.step import aggregation, intervals
 from varnn.step.adaptation import LEAK, MAX_DEVIATIONS, correct, learn
 from varnn.step.aggregation import combine, update_weights
 from varnn.step.cell import advance_cell, remember
+from varnn.step.compiling import compiled
 from varnn.step.floor import find_floor, note_negative
 from varnn.step.intervals import bounds, expect_scale, level_weights, track
-from varnn.step.kernel import address_table, compiled, kernel, numba_available
+from varnn.step.kernel import address_table, kernel, numba_available
 from varnn.step.label_filter import filter_labels, move_towards_pending
 from varnn.step.layout import (
     LEARNING_RATES,
@@ -409,7 +410,7 @@ def cell_model(*, windows: int, tanh: bool, accumulate: bool, activation: bool) 
         windows=windows,
         carried=int(windows == 1),
         residual=RESIDUALS.index("projected"),
-        tanh=int(tanh),
+        activation=int(tanh),
         to_hidden=singles(members, 1 + memory + hidden * activation + inputs, hidden),
         readout=singles(members, 1, hidden),
         readout_bias=singles(members, 1),

@@ -77,6 +77,14 @@ def fit_linear(training: Panel, validation: Panel | None, *, of_clock: Sequence[
     return _with_bounds(replace(layout.part(form, weights, constant), ridge=ridge), *seen)
 
 
+def linear_predictions(part: LinearPart, panel: Panel) -> DoubleArray:
+    """Predict every row by a linear part, from labels before it and inputs up to it: (N,)."""
+    predictions = np.empty(len(panel))
+    for rows, taps in run_panel(linear_model(part), panel):
+        predictions[rows] = taps.prediction[:, 0]
+    return predictions
+
+
 def refit_linear(part: LinearPart, training: Panel, *, of_clock: Sequence[str] = ()) -> LinearPart:
     """Fit the same form to other rows."""
     layout = _Layout.of(training, of_clock).with_periods(part.form.periods)

@@ -93,10 +93,11 @@ class LinearPart:
 
     Examples
     --------
-    >>> from varnn.model._linear_fit import fit_linear
+    >>> from varnn.model._linear_fit import fit_linear, linear_predictions
     >>> walk = Panel.from_arrays(None, np.cumsum(np.random.default_rng(0).normal(size=500)))
     >>> part = fit_linear(walk, None)
-    >>> bool(np.abs(part.predict(walk)[1:] - walk.target[:-1]).mean() < 0.4)    # close to persistence
+    >>> predictions = linear_predictions(part, walk)
+    >>> bool(np.abs(predictions[1:] - walk.target[:-1]).mean() < 0.4)    # close to persistence
     True
     """
 
@@ -142,16 +143,6 @@ class LinearPart:
     def season(self) -> int | None:
         """Column of the regressors with the level a season ago, less the last one; None without seasons."""
         return 1 + len(self.of_changes) + THEN if len(self.periods) else None
-
-    def predict(self, panel: Panel) -> DoubleArray:
-        """Predict every row, from labels before it and inputs up to it: (N,)."""
-        from varnn.model.rows import run_panel  # late: it uses this module
-        from varnn.model.runtime import linear_model
-
-        predictions = np.empty(len(panel))
-        for rows, taps in run_panel(linear_model(self), panel):
-            predictions[rows] = taps.prediction[:, 0]
-        return predictions
 
 
 def within(residuals: DoubleArray, largest: float) -> DoubleArray:

@@ -1,6 +1,6 @@
 """Fitted model -> the numbers of its step (`varnn.step.layout.StepModel`)."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -9,13 +9,7 @@ from varnn.step.layout import FILLS, RECENT_SIZES, RESIDUALS, SIGNALS, StepModel
 from varnn.step.linear import SEASONAL
 from varnn.step.operations import ACTIVATIONS
 
-if TYPE_CHECKING:  # they use this module
-    from varnn.model.experts import Experts
-    from varnn.model.fitted import Fitted
-    from varnn.model.linear import LinearPart
-    from varnn.model.outliers import LabelFilter
-    from varnn.model.pipeline import FeaturePipeline
-
+# Models and their parts are Any here, because the modules that define them import this one.
 _EMPTY = np.empty(0)
 
 # A cell with anything else is rejected: `varnn.step.cell` is an implementation of its own, not the cell's.
@@ -33,7 +27,7 @@ _CELLS = HandledCells(
 )
 
 
-def step_model(model: "Fitted") -> StepModel:
+def step_model(model: Any) -> StepModel:
     """Gather what a step of a model needs."""
     return StepModel(
         **_of_pipeline(model.pipeline, len(model.input_names)),
@@ -44,7 +38,7 @@ def step_model(model: "Fitted") -> StepModel:
     )
 
 
-def pipeline_model(pipeline: "FeaturePipeline", n_inputs: int) -> StepModel:
+def pipeline_model(pipeline: Any, n_inputs: int) -> StepModel:
     """Gather what prepares rows for a network that is not trained yet: a model without members."""
     return StepModel(
         **_of_pipeline(pipeline, n_inputs),
@@ -55,7 +49,7 @@ def pipeline_model(pipeline: "FeaturePipeline", n_inputs: int) -> StepModel:
     )
 
 
-def linear_model(linear: "LinearPart") -> StepModel:
+def linear_model(linear: Any) -> StepModel:
     """Gather what a linear part alone needs."""
     columns = linear.form.n_inputs + 2
     return StepModel(
@@ -67,7 +61,7 @@ def linear_model(linear: "LinearPart") -> StepModel:
     )
 
 
-def filter_model(label_filter: "LabelFilter") -> StepModel:
+def filter_model(label_filter: Any) -> StepModel:
     """Gather what a label filter alone needs."""
     return StepModel(
         **_no_pipeline(0, 0) | _of_filter(label_filter),
@@ -98,7 +92,7 @@ def _no_pipeline(n_inputs: int, columns: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _of_filter(label_filter: "LabelFilter") -> dict[str, Any]:
+def _of_filter(label_filter: Any) -> dict[str, Any]:
     return {
         "has_filter": 1,
         "max_change": float(label_filter.change),
@@ -107,7 +101,7 @@ def _of_filter(label_filter: "LabelFilter") -> dict[str, Any]:
     }
 
 
-def _of_linear(linear: "LinearPart") -> dict[str, Any]:
+def _of_linear(linear: Any) -> dict[str, Any]:
     form = linear.form
     low, high = _regressor_range(linear)
     return {
@@ -127,7 +121,7 @@ def _of_linear(linear: "LinearPart") -> dict[str, Any]:
     }
 
 
-def _regressor_range(linear: "LinearPart") -> tuple[Any, Any]:
+def _regressor_range(linear: Any) -> tuple[Any, Any]:
     """Return the range that each regressor of the linear part is clipped to: (F,) each.
 
     Differences of past inputs have none: they are computed from inputs that were clipped.
@@ -154,7 +148,7 @@ def _no_cell(columns: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _of_pipeline(pipeline: "FeaturePipeline", n_inputs: int) -> dict[str, Any]:
+def _of_pipeline(pipeline: Any, n_inputs: int) -> dict[str, Any]:
     """Inputs, label filter and linear part."""
     scaling, columns = pipeline.scaling, len(pipeline.scaling.input_offset)
     numbers = _no_pipeline(n_inputs, columns) | {
@@ -175,7 +169,7 @@ def _of_pipeline(pipeline: "FeaturePipeline", n_inputs: int) -> dict[str, Any]:
     return numbers
 
 
-def _of_cell(model: "Fitted") -> dict[str, Any]:
+def _of_cell(model: Any) -> dict[str, Any]:
     """The network's matrices, put together for stepping."""
     cell, weights = model.architecture, model.weights
     _CELLS.check(cell, by="the step of a prediction")
@@ -200,7 +194,7 @@ def _of_cell(model: "Fitted") -> dict[str, Any]:
     }
 
 
-def _of_experts(model: "Fitted") -> dict[str, Any]:
+def _of_experts(model: Any) -> dict[str, Any]:
     """What adapts, and initial weights."""
     experts, members, hidden = model.experts, model.n_members, model.architecture.hidden_size
     if experts is None:
@@ -239,7 +233,7 @@ def _no_experts(members: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _adaptation(experts: "Experts", members: int, hidden: int) -> dict[str, Any]:
+def _adaptation(experts: Any, members: int, hidden: int) -> dict[str, Any]:
     """Whitening matrices of [hidden, regressors in deviations, 1], transposed, and how coefficients learn.
 
     The readout reads regressors times a unit, which goes into its matrix; without one it does not read them,
@@ -272,7 +266,7 @@ def _adaptation(experts: "Experts", members: int, hidden: int) -> dict[str, Any]
     }
 
 
-def _mixing(experts: "Experts", members: int, scale: float) -> Any:
+def _mixing(experts: Any, members: int, scale: float) -> Any:
     """Return the matrix from signals to predictions of experts (`varnn.step.experts`): (Q, X)."""
     rates, has_linear = len(experts.readout.forgetting), experts.linear is not None
     sets = members + has_linear
@@ -300,7 +294,7 @@ def _mixing(experts: "Experts", members: int, scale: float) -> Any:
     return _doubles(np.stack(columns, axis=1))
 
 
-def _expert_offset(experts: "Experts", offset: float) -> Any:
+def _expert_offset(experts: Any, offset: float) -> Any:
     """Return what is added to the predictions of experts: the network and trees predict a scaled target."""
     offsets = np.full(len(experts.prior), offset)
     if experts.linear is not None:
@@ -308,7 +302,7 @@ def _expert_offset(experts: "Experts", offset: float) -> Any:
     return offsets
 
 
-def _of_intervals(model: "Fitted") -> dict[str, Any]:
+def _of_intervals(model: Any) -> dict[str, Any]:
     """The interval method, if the step computes it; others run beside the step."""
     numbers = None if model.calibrator is None else model.calibrator.step_numbers()
     return _no_intervals() if numbers is None else numbers

@@ -7,6 +7,7 @@ import logging
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from functools import cache
@@ -21,7 +22,7 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, overload, register_model
 from numba.np.arrayobj import populate_array
 
-from varnn.step.kernel import DIMENSIONS, compiled, records, spellings
+from varnn.step.kernel import DIMENSIONS, Function, records, spellings
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,22 @@ _PACKAGE = Path(__file__).parent
 _UNUSED_DAYS = 1  # after which compiled code of sources that are gone is deleted
 _NUMBERS = {int: types.int64, float: types.float64}
 _ELEMENTS = {np.float64: types.float64, np.float32: types.float32, np.int64: types.int64}
+
+
+_dispatchers: dict[Callable[..., Any], Any] = {}
+_lock = threading.RLock()
+
+
+def compiled(function: Function, *, cached: bool = False) -> Function:
+    """Return the numba version of a marked function; ``cached`` keeps its code on disk."""
+    with _lock:
+        if function not in _dispatchers:
+            if function in records:
+                _dispatchers[function] = record_access(records[function])
+            else:
+                _dispatchers[function] = dispatcher(*spellings[function], cached=cached)
+        found: Function = _dispatchers[function]
+        return found
 
 
 def dispatcher(function: Callable[..., Any], kind: str, *, cached: bool) -> Any:

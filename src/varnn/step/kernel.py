@@ -1,17 +1,15 @@
 """Mark the functions of `varnn.step` for compilation; run the same source without it.
 
-A function decorated with `kernel` stays a plain Python function that NumPy executes. `compiled` returns its
-numba version. Both exist side by side, so that importing this package does not import numba, and tests run
-the same source both ways.
+A function decorated with `kernel` stays a plain Python function that NumPy executes. `compiling.compiled`
+returns its numba version. Both exist side by side, so importing this package does not import numba, and tests
+run the same source both ways.
 
 The source keeps to what NumPy executes and numba compiles: ``np.dot(a, b, out)`` on contiguous matrices,
 elementwise array expressions, ``if`` and ``for``. The few operations that the two libraries spell differently
 have a NumPy spelling and a compiled one, side by side in `varnn.step.operations`.
 """
 
-import importlib.util
 import os
-import threading
 from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any, TypeVar
@@ -29,8 +27,6 @@ DIMENSIONS = 4  # of an array of a record, at most
 
 spellings: dict[Callable[..., Any], tuple[Callable[..., Any], str]] = {}  # what to compile, and as what
 records: dict[Callable[..., Any], type[tuple[Any, ...]]] = {}
-_dispatchers: dict[Callable[..., Any], Any] = {}
-_lock = threading.RLock()
 
 
 def kernel(function: Function) -> Function:
@@ -144,26 +140,11 @@ def use_compiled() -> bool:
 @cache
 def numba_available() -> bool:
     """Tell whether numba, and SciPy, which it takes BLAS from, can be imported and are not switched off."""
-    if any(importlib.util.find_spec(name) is None for name in ("numba", "scipy")):
-        return False
     # With colors in its errors, numba has colorama end every output with a reset code, also in files.
     os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
     try:
         import numba
-    except ImportError:  # a numba that rejects the installed NumPy
+        import scipy  # noqa: F401  # whether it is there
+    except ImportError:  # not installed, or a numba that rejects the installed NumPy
         return False
     return not numba.config.DISABLE_JIT  # set by people who debug numba code of their own
-
-
-def compiled(function: Function, *, cached: bool = False) -> Function:
-    """Return the numba version of a marked function; ``cached`` keeps its code on disk."""
-    with _lock:
-        if function not in _dispatchers:
-            from varnn.step import compiling  # late: it imports numba
-
-            if function in records:
-                _dispatchers[function] = compiling.record_access(records[function])
-            else:
-                _dispatchers[function] = compiling.dispatcher(*spellings[function], cached=cached)
-        dispatcher: Function = _dispatchers[function]
-        return dispatcher

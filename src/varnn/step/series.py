@@ -15,7 +15,7 @@ from varnn._types import BoolArray, DoubleArray
 from varnn.data.blas import one_blas_thread
 from varnn.jobs import cores
 from varnn.step.intervals import level_weights
-from varnn.step.kernel import DIMENSIONS, address_table, compiled, spellings, use_compiled
+from varnn.step.kernel import DIMENSIONS, address_table, spellings, use_compiled
 from varnn.step.layout import BLOCK, Block, StepModel, StepState
 from varnn.step.loops import Taps, run
 
@@ -39,7 +39,7 @@ def _compiled_run() -> Callable[..., Any]:
     """Compile the loop over rows, or load what was compiled before."""
     from varnn.step import compiling  # late: it imports numba
 
-    loop = compiled(run, cached=True)
+    loop = compiling.compiled(run, cached=True)
     compiling.announce(loop)
     try:
         _compile(loop)

@@ -1,4 +1,4 @@
-"""Adam in one compiled pass over the vectors; needs numba (``varnn[fast]``)."""
+"""Adam in one compiled pass over the vectors; needs numba."""
 
 import math
 

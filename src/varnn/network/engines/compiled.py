@@ -1,4 +1,4 @@
-"""RM with relu memory below the cost of its matrix products; needs numba (``varnn[fast]``).
+"""RM with relu memory below the cost of its matrix products; needs numba.
 
 The products with the inputs are left to BLAS; all that has to do with the memory, forwards and
 backwards, is one compiled call, `varnn.network.engines._piecewise.memory_pass`.
@@ -47,7 +47,7 @@ class CompiledEngine(Engine):
 
     name = "compiled"
     cells = PIECEWISE_LINEAR
-    packages: ClassVar[Mapping[str, str]] = {"numba": "fast"}
+    packages: ClassVar[Mapping[str, str]] = {"numba": "train"}
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)

@@ -1,4 +1,4 @@
-"""Cells with activation memory, step after step in compiled code; needs numba (``varnn[fast]``).
+"""Cells with activation memory, step after step in compiled code; needs numba.
 
 The batches of the default are small: to ask torch for one of its products takes longer than the product.
 `varnn.network.engines._compiled_through_time` makes the same products without asking, and lets go of Python's
@@ -57,7 +57,7 @@ class UnrolledEngine(Engine):
             "horizon": ANY,
         }
     )
-    packages: ClassVar[Mapping[str, str]] = {"numba": "fast"}
+    packages: ClassVar[Mapping[str, str]] = {"numba": "train"}
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
