@@ -588,3 +588,8 @@ def test_rows_that_the_model_would_refuse_are_refused() -> None:
     tensors["x"] = np.full_like(tensors["x"], np.nan)
     with pytest.raises(ModelFileError, match="takes no missing input"):
         LateLabels.restore(fitted("refused"), model_file.to_bytes(tensors, header), 5)
+
+
+def test_late_labels_reject_a_model_in_place_of_its_stream() -> None:
+    with pytest.raises(ConfigError, match="stream"):
+        LateLabels(fitted("default"), window=3)  # type: ignore[arg-type]  # on purpose

@@ -252,3 +252,8 @@ def test_a_snapshot_of_labels_of_any_size_goes_on() -> None:
     stepped(live, X[:6], [0.0, 0.0, 1e21, 1e21, 1e21, 1e21])  # a shift, which raises the bound of changes
     other = Stream.restore(model, live.snapshot())
     np.testing.assert_array_equal(stepped(other, X[:9], y[:9]), stepped(live, X[:9], y[:9]))
+
+
+def test_restore_rejects_what_is_not_bytes() -> None:
+    with pytest.raises(ModelFileError, match="must be bytes"):
+        Stream.restore(None, "abc")  # type: ignore[arg-type]  # on purpose

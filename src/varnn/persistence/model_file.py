@@ -151,6 +151,9 @@ def to_bytes(tensors: Tensors, header: Mapping[str, Any]) -> bytes:
 
 def from_bytes(blob: bytes, what: str) -> tuple[Tensors, dict[str, Any]]:
     """Undo :func:`to_bytes`; ``what`` names the source in errors."""
+    if not isinstance(blob, bytes | bytearray | memoryview):
+        raise ModelFileError(f"{what} must be bytes, as snapshot() returns them; got {type(blob).__name__}.")
+    blob = bytes(blob)
     if blob.startswith(_DATABASE):
         raise ModelFileError(
             f"{what} holds many models, and one is needed here. In Python, varnn.load(path).export(series, "

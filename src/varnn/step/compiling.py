@@ -1,14 +1,11 @@
 """Compile marked functions with numba, and cache the result on disk. The only module here that imports it."""
 
 import contextlib
-import getpass
 import hashlib
 import logging
-import shutil
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -27,7 +24,6 @@ from varnn.step.kernel import DIMENSIONS, Function, records, spellings
 logger = logging.getLogger(__name__)
 
 _PACKAGE = Path(__file__).parent
-_UNUSED_DAYS = 1  # after which compiled code of sources that are gone is deleted
 _NUMBERS = {int: types.int64, float: types.float64}
 _ELEMENTS = {np.float64: types.float64, np.float32: types.float32, np.int64: types.int64}
 
@@ -221,22 +217,20 @@ def cache_folder() -> Path | None:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder) as file:
                 file.write(b"0" * 4096)  # a full disk accepts an empty file
-            for other in parent.glob("*"):
-                if other != folder and time.time() - other.stat().st_mtime > 86_400 * _UNUSED_DAYS:
-                    shutil.rmtree(other, ignore_errors=True)
             return folder
     return None
 
 
 def _cache_parents() -> list[Path]:
-    """List folders to try: the one set for numba, or that of the sources, the user's, a temporary one."""
+    """List folders to try: the one numba is told to use, or else beside the sources, then the user's own.
+
+    A shared temporary folder is not among them: what is cached is executed, and others can write there.
+    """
     if numba.config.CACHE_DIR:
-        return [Path(numba.config.CACHE_DIR) / "varnn"]
+        return [Path(numba.config.CACHE_DIR) / "varnn-compiled"]
     parents = [_PACKAGE / "__pycache__" / "compiled"]
     with contextlib.suppress(RuntimeError):  # a user without a home
         parents.append(Path.home() / ".cache" / "varnn" / "compiled")
-    with contextlib.suppress(OSError, KeyError):
-        parents.append(Path(tempfile.gettempdir(), f"varnn-{getpass.getuser()}", "compiled"))
     return parents
 
 
@@ -247,5 +241,5 @@ def announce(*functions: Any) -> None:
         found = folder is not None and any(folder.rglob(f"*.{function.py_func.__name__}-*.nbi"))
         if not function.signatures and not found:
             often = "in every process, as no cache folder can be written" if folder is None else "once"
-            logger.warning("compiling the prediction step (%s, about ten seconds) ...", often)
+            logger.warning("compiling the prediction step (%s, about fifteen seconds) ...", often)
             return

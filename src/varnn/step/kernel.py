@@ -9,6 +9,7 @@ elementwise array expressions, ``if`` and ``for``. The few operations that the t
 have a NumPy spelling and a compiled one, side by side in `varnn.step.operations`.
 """
 
+import logging
 import os
 from collections.abc import Callable
 from functools import cache, wraps
@@ -17,6 +18,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from varnn._types import IntArray
+
+logger = logging.getLogger(__name__)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Record = TypeVar("Record", bound=tuple[Any, ...])
@@ -146,5 +149,8 @@ def numba_available() -> bool:
         import numba
         import scipy  # noqa: F401  # whether it is there
     except ImportError:  # not installed, or a numba that rejects the installed NumPy
+        return False
+    if not hasattr(numba, "njit"):
+        logger.warning("%r is not numba, but is imported as such: running plain NumPy.", numba.__file__)
         return False
     return not numba.config.DISABLE_JIT  # set by people who debug numba code of their own

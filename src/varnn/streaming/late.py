@@ -81,6 +81,10 @@ class LateLabels:
     def __init__(self, live: Stream, window: int) -> None:
         if wrong := _NUMBER.broken("window", window):
             raise ConfigError(wrong)
+        if not isinstance(live, Stream):
+            raise ConfigError(
+                f"LateLabels needs a stream, as model.stream() returns it; got {shown(live)}. Call stream()."
+            )
         if live.n_series is not None:
             raise ConfigError(
                 f"labels may come late in a stream of one series; got one of {live.n_series} in step. Give "
