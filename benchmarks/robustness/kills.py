@@ -68,7 +68,7 @@ def lines_for(
 
 def lines_needed(kills: int, batch: int) -> int:
     """How many lines are enough for so many kills: answers on their way come beside those waited for."""
-    return int(kills * (0.8 * _ANSWERS[batch] + min(3 * batch, 1500))) + 2 * batch + 500
+    return int(kills * (0.8 * _ANSWERS[batch] + min(20 * batch, 1500))) + 2 * batch + 500
 
 
 def killed(
