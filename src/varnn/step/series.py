@@ -22,9 +22,7 @@ from varnn.step.loops import Taps, run
 Levels = tuple[float, ...]
 
 _THREADED = 1024  # series of which each core gets a share
-_MAX_LEVELS = (
-    64  # sets of levels whose arrays are kept: asking for others with every row must not fill memory
-)
+_MAX_LEVELS = 64  # sets of levels whose arrays are kept, so that ever new ones do not fill the memory
 _SINGLE = ("hidden", "memory")  # taps in single precision
 _TEACH, _LOOK = np.ones(1, np.bool_), np.zeros(1, np.bool_)
 
