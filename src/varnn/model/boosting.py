@@ -1,4 +1,4 @@
-"""The boosting expert: regression trees, grown by LightGBM beside the network, evaluated by the step.
+"""The boosting expert: regression trees, grown by LightGBM alongside the network, evaluated by the step.
 
 A row is seen as the network's scaled inputs and the standardised regressors of the linear part, which look
 back on labels, inputs and seasons. What is predicted is the network's own target: what the linear part

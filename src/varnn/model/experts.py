@@ -29,6 +29,7 @@ from varnn._types import DoubleArray
 from varnn.model.adaptation import Adaptation
 from varnn.model.boosting import Trees
 from varnn.step.adaptation import MAX_DEVIATIONS
+from varnn.step.operations import standardize
 
 FORGETTING = (0.9999, 0.999)  # of the readout: slowly and fast
 LINEAR_FORGETTING = (0.999,)
@@ -87,8 +88,9 @@ class Experts:
 
     def standardized(self, regressors: DoubleArray) -> DoubleArray:
         """Bring regressors of the linear part (N, F) to deviations from their means, as a step does."""
-        found = (regressors - self.centre) / self.deviation
-        return np.clip(found, -MAX_DEVIATIONS, MAX_DEVIATIONS)
+        found = np.empty(regressors.shape)
+        standardize(regressors, self.centre, self.deviation, MAX_DEVIATIONS, found)
+        return found
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All numbers by name, as arrays for a file."""

@@ -52,7 +52,7 @@ class Fitted:
         How rows are prepared, and how many of them the network was trained to look back on.
     context, state_limit : {"window", "series"}, float
         What a row is predicted from: a window of that many rows, or a state that is carried through all rows
-        of its series, and begins anew where it grows beyond the limit (`varnn.step.cell`).
+        of its series, and begins again at zero if it grows beyond the limit (`varnn.step.cell`).
     input_names, target_name, time_name, series_name : tuple of str, str, str or None, str or None
         Columns the model was fitted on; there may have been none for time and series.
     experts : Experts or None, default=None

@@ -9,9 +9,9 @@ import numpy as np
 from varnn._types import BoolArray, DoubleArray, IntArray
 from varnn.data.chunks import ROWS_AT_ONCE
 from varnn.data.panel import Panel
+from varnn.model.rows import run_panel
 from varnn.model.runtime import filter_model
 from varnn.step.label_filter import CHANGE_FACTOR
-from varnn.step.series import SeriesRows
 
 MAX_RANGES = 10.0  # of the training labels: how far outside them a series may begin
 
@@ -72,13 +72,9 @@ class LabelFilter:
     def rejected(self, panel: Panel) -> BoolArray:
         """Return which labels of a panel are not plausible: (N,)."""
         rejected = np.zeros(len(panel), np.bool_)
-        rows = SeriesRows(filter_model(self), wanted=("label",))
-        for begin, end in zip(panel.starts[:-1], panel.starts[1:], strict=True):
-            rows.begin()
-            labels = panel.target[begin:end].astype(np.float64)
-            nothing = np.empty((len(labels), 0))
-            accepted = rows(nothing, nothing, labels, np.ones(len(labels), np.bool_)).label
-            rejected[begin:end] = np.isnan(accepted) & ~np.isnan(labels)
+        labels_alone = replace(panel, inputs=panel.inputs[:, :0], input_names=())
+        for rows, taps in run_panel(filter_model(self), labels_alone, wanted=("label",)):
+            rejected[rows] = np.isnan(taps.label) & ~np.isnan(panel.target[rows])
         return rejected
 
 

@@ -10,7 +10,7 @@
 row or series: the calendar, and what the other series do.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -189,19 +189,35 @@ class FeaturePipeline:
             return panel
         return fill_gaps(panel, self.fill, self.initial_inputs)
 
-    def extra_inputs(self, panel: Panel) -> DoubleArray:
-        """Compute inputs of the calendar and of peers: (N, C)."""
-        parts = [calendar_inputs(panel.time, self.calendar)] if self.calendar else [np.empty((len(panel), 0))]
-        if self.peers:
-            seen = self.plausible(panel)
-            parts += [self._of_peers(seen), np.zeros((len(panel), 1))]
-            if self.linear is not None:
-                residuals = np.empty(len(panel))
-                alone = pipeline_model(self, panel.n_inputs)
-                for rows, taps in run_panel(alone, panel, np.column_stack(parts), wanted=("residual",)):
-                    residuals[rows] = within(taps.residual, self.linear.largest_change)
-                parts[-1] = self._residuals_of_peers(panel, residuals)[:, None]
-        return np.column_stack(parts)
+    def extra_inputs(self, panel: Panel) -> Callable[[slice], DoubleArray]:
+        """Return what computes the inputs of the calendar and of peers, for some rows: (n, C).
+
+        Inputs of the calendar are computed when they are needed, to save memory on long panels.
+        """
+        peers = self._peer_columns(panel) if self.peers else np.empty((len(panel), 0))
+
+        def extra(rows: slice) -> DoubleArray:
+            if not self.calendar:
+                return peers[rows]
+            time = None if panel.time is None else panel.time[rows]
+            return np.column_stack([calendar_inputs(time, self.calendar), peers[rows]])
+
+        return extra
+
+    def _peer_columns(self, panel: Panel) -> DoubleArray:
+        """Compute what rows see of other series: gap, change, and what the linear part left: (N, 3)."""
+        columns = np.column_stack([self._of_peers(self.plausible(panel)), np.zeros(len(panel))])
+        if self.linear is None:
+            return columns
+        calendar = replace(self, peers=False).extra_inputs(panel)
+        residuals = np.empty(len(panel))
+        alone = pipeline_model(self, panel.n_inputs)
+        for rows, taps in run_panel(
+            alone, panel, lambda some: np.column_stack([calendar(some), columns[some]]), wanted=("residual",)
+        ):
+            residuals[rows] = within(taps.residual, self.linear.largest_change)
+        columns[:, -1] = self._residuals_of_peers(panel, residuals)
+        return columns
 
     def facts(self) -> dict[str, Any]:
         """What is no array, as plain values for a file's header."""

@@ -132,9 +132,9 @@ def predict_chunks(
     panel = fitted.pipeline.without_gaps(fitted.matched(panel))
     extra = fitted.pipeline.extra_inputs(panel)
     within_step = levels is not None and known_calibrator(fitted.calibrator).step_numbers() is not None
-    beside = None
+    separate = None
     if levels is not None and not within_step:
-        beside = _Beside(fitted, panel, levels, teach)
+        separate = _SeparateIntervals(fitted, panel, levels, teach)
         wanted = {*wanted, "first hidden"}
     rows = run_panel(
         fitted.step,
@@ -149,13 +149,13 @@ def predict_chunks(
         found = PredictedRows(some, taps.prediction[:, 0], taps)
         if within_step:
             found = found._replace(lower=taps.lower[:, 0], upper=taps.upper[:, 0])
-        if beside is not None:
-            found = beside(found)
+        if separate is not None:
+            found = separate(found)
         yield found
 
 
-class _Beside:
-    """Intervals of a method that is not part of the step, beside its predictions."""
+class _SeparateIntervals:
+    """Intervals of a method that is not part of the step, added to its predictions."""
 
     def __init__(self, fitted: Fitted, panel: Panel, levels: DoubleArray, teach: BoolArray | None) -> None:
         self.calibrator = known_calibrator(fitted.calibrator)

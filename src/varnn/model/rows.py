@@ -1,6 +1,6 @@
 """Run the step over the rows of a panel, some rows at a time, one series after the other."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ _MEMBERS_FIRST = ("hidden", "memory")  # whose first axis is the members, not th
 def run_panel(
     model: StepModel,
     panel: Panel,
-    extra: DoubleArray | None = None,
+    extra: Callable[[slice], DoubleArray] | None = None,
     *,
     levels: Levels = (),
     wanted: Collection[str] = (),
@@ -33,8 +33,8 @@ def run_panel(
         The model.
     panel : Panel
         The rows; gaps in their inputs are filled as the model says.
-    extra : array of shape (N, C), optional
-        Inputs of the calendar and of peers.
+    extra : callable, optional
+        Returns the inputs of the calendar and of peers of some rows: (n, C).
     levels : tuple of float, default=()
         Levels of intervals.
     wanted : collection of str, default=()
@@ -63,7 +63,7 @@ def run_panel(
             pieces.append(
                 runner(
                     _doubles(panel.inputs[some]),
-                    np.empty((last - first, 0)) if extra is None else _doubles(extra[some]),
+                    np.empty((last - first, 0)) if extra is None else _doubles(extra(some)),
                     _doubles(panel.target[some]),
                     np.ones(last - first, np.bool_) if teach is None else np.array(teach[some]),
                 )

@@ -303,7 +303,7 @@ def _expert_offset(experts: Any, offset: float) -> Any:
 
 
 def _of_intervals(model: Any) -> dict[str, Any]:
-    """The interval method, if the step computes it; others run beside the step."""
+    """The interval method, if the step computes it; others run outside the step."""
     numbers = None if model.calibrator is None else model.calibrator.step_numbers()
     return _no_intervals() if numbers is None else numbers
 

@@ -36,7 +36,7 @@ from varnn.step.layout import StepModel, StepState
 from varnn.step.operations import copy_stack, fade_and_add, row_products, standardize, whiten
 
 LEAK = 0.9998  # what was learned from a row fades over five thousand
-BOUND = 5.0  # errors beyond so many standard deviations count as so many
+BOUND = 5.0  # standard deviations, at which errors are clipped
 MAX_DEVIATIONS = 10.0  # of a regressor from its mean: what is farther counts as so far
 
 

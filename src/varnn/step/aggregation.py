@@ -11,8 +11,8 @@ where pi are the initial weights, c the discount, b the share that all get back 
 errors comparable: one over their recent mean square, and less if a row would otherwise move any r_k beyond
 1 / (2 h_1), h_1 being the largest rate. So no row can, however large its error.
 
-The guarantee holds for every sequence, whoever chose it, on every stretch of rows s < t <= T, for every
-expert and rate ::
+The guarantee holds for every sequence, adversarial ones included, on every stretch of rows s < t <= T, for
+every expert and rate ::
 
     sum of c^(T-t) a_t [(p_t - y_t)^2 - (x_k,t - y_t)^2]
         <=  [ln(J / pi_k) + c^(T-s) ln(1 / b) + ln(1 / (1 - b)) sum of c^(T-t)] / h_j

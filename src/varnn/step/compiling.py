@@ -222,7 +222,7 @@ def cache_folder() -> Path | None:
 
 
 def _cache_parents() -> list[Path]:
-    """List folders to try: the one numba is told to use, or else beside the sources, then the user's own.
+    """List folders to try: the one NUMBA_CACHE_DIR names, or else next to the sources, then the user's own.
 
     A shared temporary folder is not among them: what is cached is executed, and others can write there.
     """

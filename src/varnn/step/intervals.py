@@ -24,7 +24,7 @@ PROBITS = np.array([NormalDist().inv_cdf(float(tau)) for tau in TAUS])
 TRACKING_RATE = 0.05  # in units of the scale
 RECENT_WEIGHTS = np.array([0.2, 0.02, 1.0])  # of the last |error| in its running means: fast, slow, itself
 INFLATION_RATE = 0.01  # of the last |error| / scale in m
-MAX_RATIO = 10.0  # an error counts as no more than so many times what was expected
+MAX_RATIO = 10.0  # times the expected size, at which errors are clipped
 MAX_EXPONENT = 10.0  # of a scale, either way
 
 

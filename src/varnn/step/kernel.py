@@ -111,7 +111,7 @@ def record_of(kind: type[Record]) -> Callable[[Record], Record]:
 def address_table(values: tuple[Any, ...]) -> IntArray:
     """Return addresses and shapes of the arrays of a named tuple, and its numbers: (fields, 5).
 
-    The table holds no references: whoever passes it keeps the arrays.
+    The table holds no references: the caller must keep the arrays alive.
     """
     table = np.zeros((len(values), 1 + DIMENSIONS), np.int64)
     for row, value in zip(table, values, strict=True):

@@ -15,7 +15,7 @@ from varnn.step.row import observe_row, predict_row
 class Taps(NamedTuple):
     """What a loop over N rows of n series writes; arrays with no rows are left alone.
 
-    Those from ``linear`` on are of the first series. All are as of before the label of the row, but for
+    Those from ``linear`` on are of the first series. All are from before the label is observed, except for
     ``label``, ``residual`` and ``target``.
     """
 

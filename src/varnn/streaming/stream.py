@@ -373,7 +373,7 @@ class Stream:
         return innovation
 
     def _observe(self, labels: Any, *, teach: bool = True) -> None:
-        """Hand labels, a number or (n,), to the step and to what runs beside it."""
+        """Hand labels, a number or (n,), to the step and to an interval method outside it."""
         self._step.labels[:] = labels
         if self._tracker is not None and teach:
             self._tracker.observe(self._step.labels - self._step.prediction)

@@ -152,7 +152,7 @@ class Calibrator(ABC):
         """
 
     def step_numbers(self) -> dict[str, Any] | None:
-        """Return what `varnn.step.intervals` needs, if it computes the method; None runs beside the step."""
+        """Return what `varnn.step.intervals` needs, if it computes the method; None runs outside the step."""
         return None
 
     def refitted(self, before: CalibrationRows, after: CalibrationRows) -> Self:
